@@ -1,0 +1,70 @@
+package runtime
+
+import (
+	"fmt"
+	"path"
+	"regexp"
+	"strings"
+)
+
+// instanceID keeps ids usable as names of files and control groups.
+var instanceID = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}$`)
+
+// uuid keeps device ids usable as names of files and in a comma-separated list.
+var uuid = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,127}$`)
+
+// ValidInstance reports whether id may name an instance.
+func ValidInstance(id string) bool { return instanceID.MatchString(id) }
+
+// Validate says what is wrong with a Spec, if anything.
+func (s Spec) Validate() error {
+	if !ValidInstance(s.Instance) {
+		return fmt.Errorf("instance id %q: use letters, digits, '-', '_' and '.', at most 128", s.Instance)
+	}
+	if s.Run < 1 {
+		return fmt.Errorf("run %d of %s: runs count from 1", s.Run, s.Instance)
+	}
+	if s.DiskGiB < 0 || s.MilliCPU < 0 || s.MemoryMiB < 0 || s.StartupLimit < 0 {
+		return fmt.Errorf("instance %s: a size below zero", s.Instance)
+	}
+	if len(s.Command) > 0 && s.Command[0] == "" {
+		return fmt.Errorf("instance %s: the command's first word is empty", s.Instance)
+	}
+	for _, a := range s.Command {
+		if strings.ContainsRune(a, 0) {
+			return fmt.Errorf("instance %s: the command holds a NUL byte", s.Instance)
+		}
+	}
+	for k, v := range s.Env {
+		if k == "" || strings.ContainsAny(k, "=\x00") || strings.ContainsRune(v, 0) {
+			return fmt.Errorf("instance %s: environment variable %q cannot be set", s.Instance, k)
+		}
+	}
+	seen := map[string]bool{}
+	for _, d := range s.Devices {
+		if !uuid.MatchString(d.UUID) || seen[d.UUID] {
+			return fmt.Errorf("instance %s: device id %q is malformed or granted twice", s.Instance, d.UUID)
+		}
+		if d.Node != "" && !path.IsAbs(d.Node) {
+			return fmt.Errorf("instance %s: device node %q is not an absolute path", s.Instance, d.Node)
+		}
+		seen[d.UUID] = true
+	}
+	return nil
+}
+
+// CleanEnv returns the renter's environment without the names that say which
+// devices a process sees and without Berth's own: those are the node's to set. A
+// renter who could set NVIDIA_VISIBLE_DEVICES would be handed other renters' cards
+// by a container engine.
+func CleanEnv(env map[string]string) map[string]string {
+	out := make(map[string]string, len(env))
+	for k, v := range env {
+		up := strings.ToUpper(k)
+		if strings.HasPrefix(up, "NVIDIA_") || strings.HasPrefix(up, "BERTH_") || up == "CUDA_VISIBLE_DEVICES" {
+			continue
+		}
+		out[k] = v
+	}
+	return out
+}
