@@ -1,0 +1,83 @@
+package models
+
+import "berth/gpu"
+
+// Node states.
+const (
+	NodeOnline  = "online"
+	NodeOffline = "offline"
+)
+
+// Node is a host that runs an agent. Its identity is its key.
+type Node struct {
+	ID           NodeID `gorm:"primaryKey"`
+	Name         string // unique
+	PublicKey    []byte
+	State        string
+	Generation   int64 // of its desired state; grows with each change
+	EventSeq     int64 // the last journalled event taken in
+	BootID       string
+	AgentVersion string
+	Host         []byte // wire.Host as JSON, as last reported
+	ClockSkewMS  int64  // node clock − portal clock at the last state
+	SeenAt       Instant
+	CreatedAt    Instant `gorm:"autoCreateTime:false"`
+}
+
+// Device states.
+const (
+	DeviceOK     = "ok"
+	DeviceAbsent = "absent" // its node no longer reports it
+	DeviceSick   = "sick"   // reported, but not sold; Detail says why
+)
+
+// Device is one accelerator in a node, by the UUID its driver gives.
+type Device struct {
+	UUID      string `gorm:"primaryKey"`
+	NodeID    NodeID
+	Index     int
+	Model     gpu.ModelID
+	Name      string
+	MemoryMiB int
+	State     string
+	Detail    string
+	MIG       bool
+}
+
+// Lease is the hold of one slice by one run of an instance, until released.
+type Lease struct {
+	ID         string `gorm:"primaryKey"`
+	InstanceID InstanceID
+	AccountID  AccountID
+	NodeID     NodeID
+	DeviceUUID string
+	Profile    string
+	Start      int
+	Size       int
+	MemoryMiB  int
+	CreatedAt  Instant `gorm:"autoCreateTime:false"`
+	ReleasedAt Instant
+}
+
+// Placement is where the lease lies on its device.
+func (l Lease) Placement() gpu.Placement {
+	return gpu.Placement{Profile: l.Profile, Start: l.Start, Size: l.Size}
+}
+
+// LeaseUnit is one placement unit of one device while leased. Its primary key
+// is what makes a doubly sold slice impossible.
+type LeaseUnit struct {
+	DeviceUUID string `gorm:"primaryKey"`
+	Unit       int    `gorm:"primaryKey;autoIncrement:false"`
+	LeaseID    string
+}
+
+// JoinToken lets one node join, once, before it expires. Only its hash is kept.
+type JoinToken struct {
+	Hash      string `gorm:"primaryKey"`
+	CreatedBy UserID
+	CreatedAt Instant `gorm:"autoCreateTime:false"`
+	ExpiresAt Instant
+	UsedAt    Instant
+	NodeID    NodeID
+}
