@@ -27,9 +27,9 @@ type Instance struct {
 	Command       []string          `gorm:"serializer:json"`
 	Env           map[string]string `gorm:"serializer:json"`
 	StartupScript string
-	DiskGiB       int
+	DiskGiB       int `gorm:"column:disk_gib"`
 	MilliCPU      int
-	MemoryMiB     int // of the host
+	MemoryMiB     int `gorm:"column:memory_mib"` // of the host
 	State         InstanceState
 	Reason        string // a code: exited, paid_until, devices …
 	Detail        string // a sentence

@@ -38,7 +38,7 @@ type Device struct {
 	Index     int
 	Model     gpu.ModelID
 	Name      string
-	MemoryMiB int
+	MemoryMiB int `gorm:"column:memory_mib"`
 	State     string
 	Detail    string
 	MIG       bool
@@ -54,7 +54,7 @@ type Lease struct {
 	Profile    string
 	Start      int
 	Size       int
-	MemoryMiB  int
+	MemoryMiB  int     `gorm:"column:memory_mib"`
 	CreatedAt  Instant `gorm:"autoCreateTime:false"`
 	ReleasedAt Instant
 }

@@ -8,6 +8,7 @@ import (
 	"database/sql"
 	"encoding/hex"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -93,9 +94,10 @@ func admin(t testing.TB, base, statement string) {
 var server postgres
 
 type postgres struct {
-	once sync.Once
-	url  string
-	err  error
+	once     sync.Once
+	url      string
+	lifeline io.WriteCloser // kept: when it is collected or we die, PostgreSQL ends
+	err      error
 }
 
 func (p *postgres) start() {
@@ -140,7 +142,7 @@ func (p *postgres) start() {
 	watch := exec.Command("/bin/sh", "-c", script, "sh", filepath.Join(bin, "postgres"), data, strconv.Itoa(port), dir)
 	watch.Dir = dir
 	watch.SysProcAttr = &syscall.SysProcAttr{Credential: cred, Setpgid: true}
-	if _, p.err = watch.StdinPipe(); p.err != nil {
+	if p.lifeline, p.err = watch.StdinPipe(); p.err != nil {
 		return
 	}
 	if p.err = watch.Start(); p.err != nil {

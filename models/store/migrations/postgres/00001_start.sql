@@ -294,7 +294,7 @@ CREATE TABLE instances (
     "command" text NOT NULL,
     "env" text NOT NULL,
     "startup_script" text NOT NULL,
-    "disk_gi_b" bigint NOT NULL,
+    "disk_gib" bigint NOT NULL,
     "milli_cpu" bigint NOT NULL,
     "memory_mib" bigint NOT NULL,
     "state" text NOT NULL,

@@ -294,7 +294,7 @@ CREATE TABLE instances (
     "command" text NOT NULL,
     "env" text NOT NULL,
     "startup_script" text NOT NULL,
-    "disk_gi_b" integer NOT NULL,
+    "disk_gib" integer NOT NULL,
     "milli_cpu" integer NOT NULL,
     "memory_mib" integer NOT NULL,
     "state" text NOT NULL,
