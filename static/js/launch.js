@@ -1,0 +1,26 @@
+// Brings price, place and wallet up to date while the form is filled in. Only the
+// choices that price them go into the address; names, variables and scripts do not.
+import { refresh } from "./refresh.js";
+import { say } from "./say.js";
+
+const priced = ["sku", "image", "disk_gib"];
+const form = document.querySelector("form[data-launch]");
+let timer = 0;
+
+form?.addEventListener("input", (event) => {
+  if (!priced.includes(event.target.name)) return;
+  clearTimeout(timer);
+  timer = setTimeout(update, event.target.type === "radio" ? 0 : 350);
+});
+
+async function update() {
+  const url = new URL(location.pathname === form.dataset.launch ? location.href : form.dataset.launch, location.href);
+  const data = new FormData(form);
+  for (const name of priced) url.searchParams.set(name, data.get(name) ?? "");
+  history.replaceState(null, "", url);
+  const parts = document.querySelectorAll("[data-price]");
+  for (const part of parts) part.setAttribute("aria-busy", "true");
+  const done = await refresh("[data-price]", url);
+  for (const part of parts) part.removeAttribute("aria-busy");
+  if (done) say(document.querySelector("[data-price-text]")?.textContent ?? "");
+}
