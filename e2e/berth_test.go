@@ -129,7 +129,7 @@ func until(t testing.TB, what string, is func() bool) {
 		if time.Now().After(deadline) {
 			t.Fatalf("%s: not within %s", what, patience)
 		}
-		time.Sleep(20 * time.Millisecond) // between polls of another process; there is no event to wait on
+		<-time.After(20 * time.Millisecond) // another process: there is no event to wait on
 	}
 }
 
