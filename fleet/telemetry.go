@@ -1,0 +1,224 @@
+package fleet
+
+import (
+	"sync"
+
+	"berth/models"
+)
+
+// KeptSamples is how many readings are kept per instance and device: 15 minutes
+// at one a second.
+const KeptSamples = 900
+
+// feedQueue is how many samples a slow reader may lag before it loses the oldest.
+const feedQueue = 32
+
+// Sample is one second of one instance or device. A reading that the device
+// does not give is nil. Seq grows with every sample of one key, also over
+// restarts of agent and portal: it is never below the Unix second it was taken.
+type Sample struct {
+	Seq                int64
+	At                 models.Instant // when the portal took it in
+	Run                int            // of an instance; 0 for a device
+	Seconds            int64          // of the run, as the node counts
+	UtilizationPercent *float64
+	MemoryMiB          *int64
+	TemperatureC       *float64
+	PowerW             *float64
+}
+
+// telemetry keeps a ring per instance and per device and fans new samples out.
+// Publishing never waits: a reader that does not keep up loses its oldest.
+type telemetry struct {
+	mu   sync.Mutex
+	keys map[string]*series
+}
+
+type series struct {
+	ring  []packed // grows to KeptSamples, then wraps
+	next  int      // where the following one goes, once full
+	last  int64    // Seq of the newest
+	feeds map[*Feed]struct{}
+}
+
+func newTelemetry() *telemetry { return &telemetry{keys: map[string]*series{}} }
+
+// packed is a Sample without pointers, since there are a million of them.
+type packed struct {
+	seq      int64
+	at       models.Instant
+	seconds  int64
+	memory   int64
+	util     float64
+	temp     float64
+	power    float64
+	run      int32
+	measured uint8 // one bit per reading
+}
+
+const (
+	hasUtil = 1 << iota
+	hasMemory
+	hasTemp
+	hasPower
+)
+
+func pack(s Sample) packed {
+	p := packed{seq: s.Seq, at: s.At, seconds: s.Seconds, run: int32(s.Run)}
+	if s.UtilizationPercent != nil {
+		p.util, p.measured = *s.UtilizationPercent, p.measured|hasUtil
+	}
+	if s.MemoryMiB != nil {
+		p.memory, p.measured = *s.MemoryMiB, p.measured|hasMemory
+	}
+	if s.TemperatureC != nil {
+		p.temp, p.measured = *s.TemperatureC, p.measured|hasTemp
+	}
+	if s.PowerW != nil {
+		p.power, p.measured = *s.PowerW, p.measured|hasPower
+	}
+	return p
+}
+
+func (p packed) sample() Sample {
+	s := Sample{Seq: p.seq, At: p.at, Run: int(p.run), Seconds: p.seconds}
+	if p.measured&hasUtil != 0 {
+		s.UtilizationPercent = &p.util
+	}
+	if p.measured&hasMemory != 0 {
+		s.MemoryMiB = &p.memory
+	}
+	if p.measured&hasTemp != 0 {
+		s.TemperatureC = &p.temp
+	}
+	if p.measured&hasPower != 0 {
+		s.PowerW = &p.power
+	}
+	return s
+}
+
+func instanceKey(id models.InstanceID) string { return "instance:" + string(id) }
+func deviceKey(uuid string) string            { return "device:" + uuid }
+
+// Samples returns the kept readings of an instance with Seq above after, oldest
+// first.
+func (s *Service) Samples(id models.InstanceID, after int64) []Sample {
+	return s.telemetry.samples(instanceKey(id), after)
+}
+
+// DeviceSamples is Samples for a whole card.
+func (s *Service) DeviceSamples(uuid string, after int64) []Sample {
+	return s.telemetry.samples(deviceKey(uuid), after)
+}
+
+// Subscribe returns the kept readings of an instance above after, and a feed of
+// those that follow, with none between them lost. Close the feed.
+func (s *Service) Subscribe(id models.InstanceID, after int64) (kept []Sample, feed *Feed) {
+	return s.telemetry.subscribe(instanceKey(id), after)
+}
+
+// Feed delivers samples as they come. A reader that lags by more than the queue
+// loses the oldest and sees the gap in Seq.
+type Feed struct {
+	of  *telemetry
+	key string
+	ch  chan Sample
+}
+
+// C receives the samples. It is never closed: stop reading after Close.
+func (f *Feed) C() <-chan Sample { return f.ch }
+
+// Close ends the feed. It may be called more than once.
+func (f *Feed) Close() {
+	f.of.mu.Lock()
+	defer f.of.mu.Unlock()
+	if s := f.of.keys[f.key]; s != nil {
+		delete(s.feeds, f)
+	}
+}
+
+func (t *telemetry) samples(key string, after int64) []Sample {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.keys[key].since(after)
+}
+
+func (t *telemetry) subscribe(key string, after int64) ([]Sample, *Feed) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	s := t.series(key)
+	f := &Feed{of: t, key: key, ch: make(chan Sample, feedQueue)}
+	s.feeds[f] = struct{}{}
+	return s.since(after), f
+}
+
+func (t *telemetry) series(key string) *series {
+	s := t.keys[key]
+	if s == nil {
+		s = &series{feeds: map[*Feed]struct{}{}}
+		t.keys[key] = s
+	}
+	return s
+}
+
+// since returns the samples after a sequence number, oldest first.
+func (s *series) since(after int64) []Sample {
+	if s == nil {
+		return nil
+	}
+	var out []Sample
+	for i := range s.ring {
+		if p := s.ring[(s.next+i)%len(s.ring)]; p.seq > after {
+			out = append(out, p.sample())
+		}
+	}
+	return out
+}
+
+// add numbers a sample, keeps it and hands it to the feeds.
+func (t *telemetry) add(key string, sample Sample) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	s := t.series(key)
+	sample.Seq = max(s.last+1, sample.At.Time().Unix())
+	s.last = sample.Seq
+	p := pack(sample)
+	if len(s.ring) < KeptSamples {
+		s.ring = append(s.ring, p)
+	} else {
+		s.ring[s.next] = p
+		s.next = (s.next + 1) % KeptSamples
+	}
+	for f := range s.feeds {
+		f.push(p.sample())
+	}
+}
+
+// push never blocks: only the publisher, under the lock, sends here.
+func (f *Feed) push(s Sample) {
+	for {
+		select {
+		case f.ch <- s:
+			return
+		default:
+		}
+		select {
+		case <-f.ch:
+		default:
+		}
+	}
+}
+
+// forget drops what has had no sample since before and no reader.
+func (t *telemetry) forget(before models.Instant) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for key, s := range t.keys {
+		if len(s.feeds) > 0 {
+			continue
+		}
+		if n := len(s.ring); n == 0 || s.ring[(s.next+n-1)%n].at < before {
+			delete(t.keys, key)
+		}
+	}
+}
