@@ -103,7 +103,7 @@ func (m Model) unsellable(used []Placement) int {
 		}
 	}
 	sum := 0
-	for _, p := range m.Sold() {
+	for _, p := range m.geo().sold {
 		sum += free - p.ComputeSlices*countFit(p, taken)
 	}
 	return sum

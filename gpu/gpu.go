@@ -101,9 +101,9 @@ func (m Model) Profile(name string) (Profile, error) {
 	if name == Whole {
 		return m.whole(), nil
 	}
-	for _, p := range m.Profiles {
-		if p.Name == name {
-			return p, nil
+	for i := range m.Profiles {
+		if m.Profiles[i].Name == name {
+			return m.Profiles[i], nil
 		}
 	}
 	if !m.Partitions() {
@@ -137,7 +137,10 @@ func (m Model) units() int { return max(1, m.MemoryUnits) }
 // the largest to the smallest. Left out are those that differ from another only
 // in media or graphics engines (+me, -me, +gfx …), and the profile of the full
 // card, which is Whole with less memory.
-func (m Model) Sold() []Profile {
+func (m Model) Sold() []Profile { return slices.Clone(m.geo().sold) }
+
+// sells works out what Sold answers.
+func (m Model) sells() []Profile {
 	sold := []Profile{m.whole()}
 	for _, p := range m.Profiles {
 		if p.media() == mediaPlain && p.Units < m.MemoryUnits {

@@ -4,6 +4,7 @@ import "slices"
 
 // geometry is what can be worked out once per model.
 type geometry struct {
+	sold []Profile // see Sold
 	// layouts[t] is how many sets of sold slices, the empty one included, can
 	// still be placed on a card whose units t are taken.
 	layouts []int
@@ -13,8 +14,7 @@ type geometry struct {
 // lowest free unit either nothing starts, or one of the profiles does.
 func newGeometry(m Model) *geometry {
 	full := m.full()
-	g := &geometry{layouts: make([]int, full+1)}
-	sold := m.Sold()[1:]
+	g := &geometry{sold: m.sells(), layouts: make([]int, full+1)}
 	g.layouts[full] = 1
 	for t := int(full) - 1; t >= 0; t-- {
 		taken := mask(t)
@@ -23,7 +23,7 @@ func newGeometry(m Model) *geometry {
 			unit++
 		}
 		n := g.layouts[taken|span(unit, 1)]
-		for _, p := range sold {
+		for _, p := range g.sold[1:] {
 			if at := span(unit, p.Units); slices.Contains(p.Starts, unit) && at&taken == 0 {
 				n += g.layouts[taken|at]
 			}
@@ -33,14 +33,17 @@ func newGeometry(m Model) *geometry {
 	return g
 }
 
-// layoutsLeft is how many sets of sold slices fit beside the units taken. A
-// Model made by hand has no table yet.
-func (m Model) layoutsLeft(taken mask) int {
+// geo is the geometry of m. A Model made by hand, say from what a driver reports,
+// has none yet.
+func (m Model) geo() *geometry {
 	if m.geometry == nil {
-		return newGeometry(m).layouts[taken]
+		return newGeometry(m)
 	}
-	return m.geometry.layouts[taken]
+	return m.geometry
 }
+
+// layoutsLeft is how many sets of sold slices fit beside the units taken.
+func (m Model) layoutsLeft(taken mask) int { return m.geo().layouts[taken] }
 
 // BestStart returns the start at which p leaves most to be sold: the one after
 // which most sets of sold slices can still be placed, so a small slice goes into
@@ -79,7 +82,7 @@ func (m Model) tieOrder(p Profile) []int {
 	}
 	switch {
 	case p.ComputeSlices == 1 && p.Units == 1:
-		if m.sells4g() {
+		if slices.ContainsFunc(m.geo().sold, func(p Profile) bool { return p.ComputeSlices == 4 }) {
 			return []int{6, 5, 4, 0, 1, 2, 3}
 		}
 		return []int{0, 1, 2, 3, 6, 5, 4}
@@ -89,8 +92,4 @@ func (m Model) tieOrder(p Profile) []int {
 		return []int{4, 0}
 	}
 	return p.Starts
-}
-
-func (m Model) sells4g() bool {
-	return slices.ContainsFunc(m.Sold(), func(p Profile) bool { return p.ComputeSlices == 4 })
 }
