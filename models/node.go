@@ -42,6 +42,7 @@ type Device struct {
 	State     string
 	Detail    string
 	MIG       bool
+	Slices    []gpu.Placement `gorm:"serializer:json"` // on the card at the node's last word, leased or not
 }
 
 // Lease is the hold of one slice by one run of an instance, until released.

@@ -241,6 +241,7 @@ CREATE TABLE devices (
     "state" text NOT NULL,
     "detail" text NOT NULL,
     "mig" numeric NOT NULL,
+    "slices" text NOT NULL,
     PRIMARY KEY (uuid)
 );
 CREATE INDEX devices_node ON devices (node_id);
@@ -317,6 +318,7 @@ CREATE TABLE instances (
 );
 CREATE UNIQUE INDEX instances_client_key ON instances (account_id, client_key) WHERE client_key <> '';
 CREATE INDEX instances_account ON instances (account_id, id);
+CREATE UNIQUE INDEX instances_name ON instances (account_id, name) WHERE state <> 'terminated';
 CREATE INDEX instances_node ON instances (node_id, state);
 
 CREATE TABLE instance_events (
