@@ -11,6 +11,7 @@
 package jail
 
 import (
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -72,7 +73,7 @@ func (c Config) places() places {
 	return places{
 		home: c.Disk, tmp: filepath.Join(c.Root, "tmp"), bin: filepath.Join(c.Root, "bin"),
 		devices: filepath.Join(c.Root, "devices.json"), gpus: filepath.Join(c.Root, "gpu"),
-		loadSocket: "@berth-load-" + c.Instance,
+		loadSocket: fmt.Sprintf("@berth-load-%x", sha256.Sum256([]byte(c.Root))),
 	}
 }
 
@@ -108,4 +109,28 @@ func readConfig() (c Config, err error) {
 		return c, fmt.Errorf("configuration: %d of %d bytes, %v", n, len(b), err)
 	}
 	return c, json.Unmarshal(b, &c)
+}
+
+// MaxProcesses is how many processes and threads an instance may have.
+const MaxProcesses = 4096
+
+// WithProcessLimits returns c with the limits that hold per process, where no
+// control group holds them for the tree. A limit of address space (RLIMIT_AS)
+// would stop programs that reserve much and use little, so memory is held by what
+// a process may write to (RLIMIT_DATA).
+func (c Config) WithProcessLimits(s runtime.Spec, memoryHeld, pidsHeld bool) Config {
+	c.FileBytes = uint64(s.DiskGiB) << 30
+	if !memoryHeld && s.MemoryMiB > 0 {
+		c.DataBytes = uint64(max(s.MemoryMiB, 256)) << 20
+	}
+	// Processes are counted per user id, which is the instance's own only where
+	// root gives it one.
+	if !pidsHeld && os.Getuid() == 0 {
+		c.ProcessesHeld = MaxProcesses
+	}
+	c.TmpMiB = 1024
+	if s.MemoryMiB > 0 {
+		c.TmpMiB = max(s.MemoryMiB/4, 64)
+	}
+	return c
 }

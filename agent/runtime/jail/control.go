@@ -110,6 +110,7 @@ func (c *Control) Receive() (m Message, err error) {
 			}
 			for _, fd := range fds {
 				unix.CloseOnExec(fd)
+				unix.SetNonblock(fd, true) // so that Close ends a waiting Read
 				m.File = os.NewFile(uintptr(fd), "pty")
 			}
 		}

@@ -273,4 +273,3 @@ func (in *inside) sweep() {
 		killDescendants(os.Getpid())
 	}
 }
-

@@ -1,0 +1,477 @@
+package shim
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"berth/agent/runtime"
+	"berth/agent/runtime/cgroup"
+	"berth/agent/runtime/jail"
+
+	"golang.org/x/sys/unix"
+)
+
+// Subcommand is the shim's name on the command line, before the run's folder.
+const Subcommand = "shim"
+
+// endGrace is how long a tree has between SIGTERM and SIGKILL when the shim ends
+// it by itself.
+const endGrace = 10 * time.Second
+
+// Descriptors handed to a shim by Start.
+const (
+	fdLock  = 3
+	fdReady = 4
+)
+
+// shim is one run. Its loop (run, on the main thread) owns the course of events;
+// mu guards what connections read and write beside it.
+type shim struct {
+	dir   string
+	order Order
+	log   *logWriter
+	secs  *os.File
+	err   io.Writer // the shim's own troubles
+
+	tree  *jail.Tree
+	group *cgroup.Group
+	wakes chan func() // work for the loop, from connections
+	done  chan struct{}
+
+	startup, paid, grace *time.Timer
+
+	mu       sync.Mutex
+	st       State
+	meter    meter
+	load     runtime.LoadTarget
+	cpu      float64
+	watchers map[chan struct{}]bool
+	sessions map[string]*session
+	asked    map[int]chan jail.Message
+	lastAsk  int
+	opening  sync.Mutex // one shell at a time
+}
+
+// Main is `berth shim DIR`, started by the agent with the run's lock and a pipe to
+// say that it is ready. The main goroutine must be locked to the main thread.
+func Main(args []string) int {
+	if len(args) != 1 {
+		fmt.Fprintln(os.Stderr, "berth: this command is started by Berth itself")
+		return 2
+	}
+	unix.CloseOnExec(fdLock)
+	ready := os.NewFile(fdReady, "ready")
+	unix.CloseOnExec(fdReady)
+	signal.Ignore(unix.SIGHUP, unix.SIGINT, unix.SIGPIPE)
+	s, err := open(args[0])
+	var sock *socket
+	if err == nil {
+		sock, err = listen(s)
+	}
+	if err != nil {
+		fmt.Fprintln(ready, err)
+		return 1
+	}
+	if err := s.persist(); err != nil {
+		fmt.Fprintln(ready, err)
+		return 1
+	}
+	fmt.Fprintln(ready, "ok")
+	ready.Close()
+	s.run()
+	sock.close()
+	return 0
+}
+
+func open(dir string) (*shim, error) {
+	// The socket is made by its bare name, so that the folder's path may be long.
+	if err := os.Chdir(dir); err != nil {
+		return nil, err
+	}
+	unix.Umask(0o077)
+	order, err := ReadOrder(dir)
+	if err != nil {
+		return nil, err
+	}
+	boot, err := BootID()
+	if err != nil {
+		return nil, err
+	}
+	log, err := openLog(dir)
+	if err != nil {
+		return nil, err
+	}
+	secs, err := os.OpenFile(filepath.Join(dir, secondsFile), os.O_WRONLY|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	s := &shim{
+		dir: dir, order: order, log: log, secs: secs, err: os.Stderr,
+		wakes: make(chan func()), done: make(chan struct{}),
+		startup: stopped(), paid: stopped(), grace: stopped(),
+		watchers: map[chan struct{}]bool{}, sessions: map[string]*session{}, asked: map[int]chan jail.Message{},
+	}
+	s.meter.setLimit(0, order.Spec.PaidSeconds)
+	s.st = State{
+		Observed: runtime.Observed{
+			Instance: order.Spec.Instance, Run: order.Spec.Run, Phase: runtime.Starting, PaidSeconds: s.meter.limit,
+			StartedAt: time.Now().UTC(), BootID: boot, VisibleDevices: []string{}, Rung: order.Jail.Rung,
+		},
+		ShimPID: os.Getpid(), Exe: order.Jail.Exe, UID: order.Jail.UID,
+	}
+	return s, nil
+}
+
+// stopped returns a timer that is not running.
+func stopped() *time.Timer {
+	t := time.NewTimer(time.Hour)
+	t.Stop()
+	return t
+}
+
+// clock reads the monotonic clock, which stands still while the host is suspended.
+func clock() time.Duration {
+	var ts unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts); err != nil {
+		panic(fmt.Sprintf("berth: no monotonic clock: %v", err)) // every Linux has one
+	}
+	return time.Duration(ts.Nano())
+}
+
+// run carries the run from launch to its last word.
+func (s *shim) run() {
+	if s.order.Jail.Rung == runtime.RungProcess {
+		if err := jail.BecomeReaper(); err != nil {
+			fmt.Fprintln(s.err, "adopt orphans:", err)
+		}
+	}
+	if err := s.launch(); err != nil {
+		s.end(runtime.CauseNode, err.Error())
+		s.finish(nil)
+		return
+	}
+	events := make(chan jail.Message)
+	go func() {
+		defer close(events)
+		for {
+			m, err := s.tree.Control.Receive()
+			if err != nil {
+				return
+			}
+			events <- m
+		}
+	}()
+	gone := make(chan error, 1)
+	go func() { gone <- s.tree.Wait() }()
+	logged := make(chan struct{})
+	go func() {
+		defer close(logged)
+		io.Copy(s.log, s.tree.Log)
+	}()
+	terminate := make(chan os.Signal, 1)
+	signal.Notify(terminate, unix.SIGTERM)
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	open := events
+	for over := false; !over; {
+		select {
+		case m, ok := <-open:
+			if !ok {
+				open = nil // the init is ending; its death follows
+				continue
+			}
+			s.handle(m)
+		case err := <-gone:
+			if err != nil {
+				fmt.Fprintln(s.err, "wait:", err)
+			}
+			over = true
+		case f := <-s.wakes:
+			f()
+		case <-terminate:
+			s.terminate(runtime.CauseStopped, "the node was shut down", endGrace)
+		case <-s.startup.C:
+			s.end(runtime.CauseStartup, fmt.Sprintf("startup script: still running after %s", s.startupLimit()))
+			s.kill()
+		case <-s.paid.C:
+			s.paidUp()
+		case <-s.grace.C:
+			s.kill()
+		case <-tick.C:
+			s.tick()
+		}
+	}
+	// What the init said last may still be in the socket.
+	if open != nil {
+		for m := range open {
+			s.handle(m)
+		}
+	}
+	s.finish(logged)
+}
+
+// launch starts the tree and puts it under its limits.
+func (s *shim) launch() error {
+	host, err := cgroup.Detect()
+	if err != nil {
+		return err
+	}
+	spec := s.order.Spec
+	s.group = host.Create(s.order.Group, cgroup.Limits{MilliCPU: spec.MilliCPU, MemoryMiB: spec.MemoryMiB, Pids: jail.MaxProcesses})
+	conf := s.order.Jail.WithProcessLimits(spec, s.group.Holds(cgroup.Memory), s.group.Holds(cgroup.Pids))
+	if s.tree, err = jail.Launch(conf); err != nil {
+		return errors.Join(err, s.group.Remove())
+	}
+	if err := s.group.Add(s.tree.Init.Pid); err != nil {
+		fmt.Fprintln(s.err, err)
+	}
+	stat, err := jail.ReadStat(s.tree.Init.Pid)
+	if err != nil {
+		fmt.Fprintln(s.err, "init:", err) // it is dead already; the loop will see
+	}
+	s.mu.Lock()
+	s.st.InitPID, s.st.InitStart, s.st.Groups = s.tree.Init.Pid, stat.StartTicks, s.group.Dirs
+	s.mu.Unlock()
+	return s.persist()
+}
+
+func (s *shim) startupLimit() time.Duration {
+	if d := s.order.Spec.StartupLimit; d > 0 {
+		return d
+	}
+	return runtime.DefaultStartupLimit
+}
+
+// handle takes one event of the init's.
+func (s *shim) handle(m jail.Message) {
+	switch m.Kind {
+	case jail.EvFault:
+		s.end(runtime.CauseNode, m.Text)
+	case jail.EvProbed:
+		s.probed(m.Visible)
+	case jail.EvStartup:
+		switch {
+		case m.Text != "":
+			s.end(runtime.CauseStartup, "startup script: "+m.Text)
+		case m.Code != 0:
+			s.end(runtime.CauseStartup, fmt.Sprintf("startup script: exit %d", m.Code))
+		}
+	case jail.EvStarted:
+		s.usable()
+	case jail.EvCommand:
+		s.end(runtime.CauseCommand, m.Text)
+	case jail.EvExit:
+		s.mu.Lock()
+		s.st.ExitCode = &m.Code
+		s.mu.Unlock()
+		s.end(runtime.CauseExit, exitReason(m.Code))
+	case jail.EvShell:
+		s.mu.Lock()
+		ch := s.asked[m.ID]
+		delete(s.asked, m.ID)
+		s.mu.Unlock()
+		if ch != nil {
+			ch <- m // has room for one
+		} else if m.File != nil {
+			m.File.Close()
+		}
+	case jail.EvLoad:
+		s.mu.Lock()
+		s.load = *m.Load
+		s.mu.Unlock()
+	}
+}
+
+func exitReason(code int) string {
+	if code > 128 {
+		return fmt.Sprintf("ended by %s", unix.SignalName(unix.Signal(code-128)))
+	}
+	return fmt.Sprintf("exit %d", code)
+}
+
+// probed compares what is visible with what was granted, and lets the run go on.
+func (s *shim) probed(visible []string) {
+	s.mu.Lock()
+	s.st.VisibleDevices = append([]string{}, visible...)
+	ending := s.st.Cause != runtime.CauseNone
+	s.mu.Unlock()
+	if ending {
+		return
+	}
+	if granted := len(s.order.Spec.Devices); len(visible) < granted {
+		s.end(runtime.CauseDevices, fmt.Sprintf("%d of %d devices visible", len(visible), granted))
+		s.kill()
+		return
+	}
+	if s.order.Spec.StartupScript != "" {
+		s.startup.Reset(s.startupLimit())
+	}
+	s.tree.Control.Send(jail.Message{Kind: jail.OpStart}) // if the init died, the loop sees it
+}
+
+// usable is the moment from which the run costs money.
+func (s *shim) usable() {
+	s.startup.Stop()
+	s.mu.Lock()
+	if s.st.Cause != runtime.CauseNone {
+		s.mu.Unlock()
+		return
+	}
+	s.meter.begin(clock())
+	s.st.Phase, s.st.ReadyAt = runtime.Running, time.Now().UTC()
+	s.mu.Unlock()
+	s.armPaid()
+	s.note()
+}
+
+// end records why the run is over, the first time it is called, and stops the
+// meter there and then: cleaning up is not the renter's time.
+func (s *shim) end(cause runtime.Cause, reason string) {
+	s.mu.Lock()
+	if s.st.Cause != runtime.CauseNone {
+		s.mu.Unlock()
+		return
+	}
+	s.meter.freeze(clock())
+	s.st.Phase, s.st.Cause, s.st.Reason = runtime.Stopping, cause, reason
+	s.mu.Unlock()
+	s.paid.Stop()
+	s.startup.Stop()
+	s.note()
+}
+
+// terminate ends the tree in good order.
+func (s *shim) terminate(cause runtime.Cause, reason string, grace time.Duration) {
+	s.end(cause, reason)
+	if grace <= 0 {
+		s.kill()
+		return
+	}
+	s.tree.Control.Send(jail.Message{Kind: jail.OpTerm})
+	s.grace.Reset(grace)
+}
+
+func (s *shim) kill() {
+	if err := s.tree.Kill(); err != nil {
+		fmt.Fprintln(s.err, "kill:", err)
+	}
+}
+
+// armPaid sets the timer to the moment the paid seconds are used up.
+func (s *shim) armPaid() {
+	s.mu.Lock()
+	left, ok := s.meter.left(clock())
+	s.mu.Unlock()
+	s.paid.Stop()
+	if ok {
+		s.paid.Reset(left)
+	}
+}
+
+func (s *shim) paidUp() {
+	s.mu.Lock()
+	left, ok := s.meter.left(clock())
+	s.mu.Unlock()
+	switch {
+	case !ok:
+	case left > 0: // the limit moved while the timer fired
+		s.paid.Reset(left)
+	default:
+		s.terminate(runtime.CausePaid, runtime.ReasonPaid, endGrace)
+	}
+}
+
+// setPaid is called by the loop.
+func (s *shim) setPaid(seconds int64) {
+	s.mu.Lock()
+	s.meter.setLimit(clock(), seconds)
+	s.st.PaidSeconds = s.meter.limit
+	s.mu.Unlock()
+	s.armPaid()
+	if err := s.persist(); err != nil {
+		fmt.Fprintln(s.err, "state:", err)
+	}
+}
+
+// snapshot is the state with the meter's present reading.
+func (s *shim) snapshot() State {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	st := s.st
+	st.Seconds = s.meter.seconds(clock())
+	return st
+}
+
+func (s *shim) persist() error { return WriteState(s.dir, s.snapshot()) }
+
+// note writes a change of phase down, then tells who watches.
+func (s *shim) note() {
+	if err := s.persist(); err != nil {
+		fmt.Fprintln(s.err, "state:", err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for ch := range s.watchers {
+		select {
+		case ch <- struct{}{}:
+		default: // it has one coming already
+		}
+	}
+}
+
+// tick keeps the seconds where a kill of this process cannot take them.
+func (s *shim) tick() {
+	if n := s.snapshot().Seconds; n > 0 {
+		if err := writeSeconds(s.secs, n); err != nil {
+			fmt.Fprintln(s.err, "seconds:", err)
+		}
+	}
+}
+
+// finish writes the last word. Nothing of the tree runs any more.
+func (s *shim) finish(logged <-chan struct{}) {
+	oom := s.group != nil && s.group.OutOfMemory() > 0
+	s.mu.Lock()
+	killed := s.st.Cause == runtime.CauseExit && s.st.ExitCode != nil && *s.st.ExitCode == 128+int(unix.SIGKILL)
+	cause := s.st.Cause
+	s.mu.Unlock()
+	outOfMemory := fmt.Sprintf("out of memory: its limit is %d MiB", s.order.Spec.MemoryMiB)
+	switch {
+	case oom && killed:
+		s.mu.Lock()
+		s.st.Cause, s.st.Reason = runtime.CauseMemory, outOfMemory
+		s.mu.Unlock()
+	case oom && cause == runtime.CauseNone:
+		s.end(runtime.CauseMemory, outOfMemory)
+	case cause == runtime.CauseNone:
+		s.end(runtime.CauseNode, "the instance's first process was killed")
+	}
+	s.mu.Lock()
+	s.load = runtime.LoadTarget{}
+	sessions := s.sessions
+	s.sessions = map[string]*session{}
+	s.mu.Unlock()
+	for _, t := range sessions {
+		t.end()
+	}
+	if logged != nil {
+		<-logged // every writer is dead, so this ends
+	}
+	s.log.close()
+	if s.group != nil && s.tree != nil {
+		if err := s.group.Remove(); err != nil {
+			fmt.Fprintln(s.err, err)
+		}
+	}
+	s.mu.Lock()
+	s.st.Phase, s.st.ExitedAt, s.st.Groups = runtime.Exited, time.Now().UTC(), nil
+	s.mu.Unlock()
+	s.note()
+	close(s.done)
+}
