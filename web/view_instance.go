@@ -102,7 +102,7 @@ type Cost struct {
 	// Heading is "This run has cost", or "It has cost".
 	Heading string
 	// Whole and Faint are the amount as drawn by the server: "$3.64" and "35",
-	// the digits beyond the currency's own.
+	// two digits beyond the currency's own. Script writes them in the same way.
 	Whole, Faint string
 	// Duration and PerSecond are "2 h 14 min 07 s" and "$0.000453"; PerSecond
 	// empty drops "at … per second".
@@ -147,8 +147,11 @@ type Chart struct {
 	Top, Limit float64
 	// Points are the readings of the window, oldest first.
 	Points []Point
-	// Right stands under the right end: "peak 98 %".
-	Right string
+	// Left stands under the left end: "−15 min".
+	Left string
+	// Peak is the highest reading of the window, without its unit; script keeps it
+	// up. Right stands under the right end when there is no Peak: "limit 87 °C".
+	Peak, Right string
 }
 
 // Point is one reading. X runs from 0 (window's begin) to 1 (now).

@@ -46,7 +46,8 @@ type Layout struct {
 	Flash *Flash
 	// Theme is "light", "dark" or "system" (also the zero value).
 	Theme string
-	// Return is this page's own path and query, where POST /theme comes back to.
+	// Return is the path and query that GETs this page, also when a POST has drawn
+	// it: where POST /theme comes back to, and what live updates fetch.
 	Return string
 	// Site is the host name shown in the foot; Version the build's version.
 	Site, Version string

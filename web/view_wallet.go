@@ -20,8 +20,10 @@ type WalletView struct {
 	// Amount is the other amount as typed, without a symbol.
 	Amount Field
 	// AmountHint says the limits: "From $5.00 to $10,000.00."
-	AmountHint     string
-	Symbol         string
+	AmountHint string
+	Symbol     string
+	// IdempotencyKey is posted with the other amount; a preset posts it with "-"
+	// and its value behind, so that each choice is made once.
 	IdempotencyKey string
 	// Returned is the top-up that the payment page has just sent back from.
 	Returned *TopUpReturn

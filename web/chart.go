@@ -1,0 +1,64 @@
+package web
+
+import "strings"
+
+// The measures of a small chart's drawing, in its own units: readings run from the
+// floor at 60 up to the top at 4.
+const (
+	chartWidth = 240.0
+	chartTop   = 4.0
+	chartFloor = 60.0
+)
+
+// run is a stretch of readings without a gap.
+type chartRun struct {
+	// Line is the polyline's points; Area closes it down to the floor.
+	Line, Area string
+}
+
+// runs draws the readings: one stretch for each piece between gaps.
+func (c Chart) runs() []chartRun {
+	var out []chartRun
+	var line strings.Builder
+	var first, last string
+	flush := func() {
+		if line.Len() > 0 {
+			l := line.String()
+			out = append(out, chartRun{Line: l, Area: first + "," + num(chartFloor) + " " + l + " " + last + "," + num(chartFloor)})
+		}
+		line.Reset()
+	}
+	for _, p := range c.Points {
+		if p.Y == nil {
+			flush()
+			continue
+		}
+		x := num(p.X * chartWidth)
+		if line.Len() == 0 {
+			first = x
+		} else {
+			line.WriteByte(' ')
+		}
+		last = x
+		line.WriteString(x + "," + num(c.height(*p.Y)))
+	}
+	flush()
+	return out
+}
+
+// height is where a value stands, kept inside the drawing.
+func (c Chart) height(v float64) float64 {
+	if c.Top <= 0 {
+		return chartFloor
+	}
+	share := min(1, max(0, v/c.Top))
+	return chartFloor - share*(chartFloor-chartTop)
+}
+
+// reading is the newest reading in words.
+func (c Chart) reading() string {
+	if c.Now == "" {
+		return "not measurable"
+	}
+	return c.Now + c.Unit
+}

@@ -1,0 +1,3 @@
+package web
+
+const effectiveHelp = "Left empty: from now on."
