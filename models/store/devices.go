@@ -1,0 +1,63 @@
+package store
+
+import (
+	"fmt"
+
+	"gorm.io/gorm/clause"
+
+	"berth/models"
+)
+
+// PutDevices makes list what a node has now: new cards are added, known ones
+// updated (also when they moved from another node), and those the node no longer
+// reports are marked absent, since their past leases still name them.
+func (tx *Tx) PutDevices(node models.NodeID, list []models.Device) error {
+	tx.Changed("fleet")
+	present := make([]string, 0, len(list)+1)
+	for i := range list {
+		list[i].NodeID = node
+		present = append(present, list[i].UUID)
+	}
+	if len(list) > 0 {
+		if err := tx.db.Clauses(clause.OnConflict{Columns: []clause.Column{{Name: "uuid"}}, UpdateAll: true}).Create(&list).Error; err != nil {
+			return err
+		}
+	}
+	return tx.db.Model(&models.Device{}).Where("node_id = ? AND uuid NOT IN ?", node, append(present, "")).
+		Updates(map[string]any{"state": models.DeviceAbsent, "detail": "Its node no longer reports it.", "slices": "[]"}).Error
+}
+
+// SetDeviceSlices notes which slices lie on a card.
+func (tx *Tx) SetDeviceSlices(d models.Device) error {
+	tx.Changed("fleet")
+	return tx.db.Model(&models.Device{}).Where("uuid = ?", d.UUID).Select("Slices").Updates(&d).Error
+}
+
+// Devices lists every card, by node and index.
+func (tx *Tx) Devices() (list []models.Device, err error) {
+	return list, tx.db.Order(`node_id, "index", uuid`).Find(&list).Error
+}
+
+// NodeDevices lists the cards of a node by index.
+func (tx *Tx) NodeDevices(node models.NodeID) (list []models.Device, err error) {
+	return list, tx.db.Where("node_id = ?", node).Order(`"index", uuid`).Find(&list).Error
+}
+
+// DevicesByUUID reads several at once. A card that is not known is an error,
+// since a lease names it.
+func (tx *Tx) DevicesByUUID(uuids []string) (map[string]models.Device, error) {
+	var list []models.Device
+	if err := tx.db.Where("uuid IN ?", uuids).Find(&list).Error; err != nil {
+		return nil, err
+	}
+	out := make(map[string]models.Device, len(list))
+	for _, d := range list {
+		out[d.UUID] = d
+	}
+	for _, u := range uuids {
+		if _, ok := out[u]; !ok {
+			return nil, fmt.Errorf("device %s has leases but no row", u)
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,94 @@
+package store
+
+import (
+	"gorm.io/gorm"
+
+	"berth/models"
+)
+
+// InsertNode adds a node. It fails with ErrDuplicate when its name or key is taken.
+func (tx *Tx) InsertNode(n models.Node) error {
+	tx.Changed("fleet")
+	return duplicate(tx.db.Create(&n).Error)
+}
+
+// Node reads one. It fails with a NotFound Problem.
+func (tx *Tx) Node(id models.NodeID) (n models.Node, err error) {
+	return n, lookup("node", id, tx.db.First(&n, "id = ?", id).Error)
+}
+
+// LockNode is Node, and keeps others from changing the node, or what it should
+// do, until the end. It is locked before any instance on it.
+func (tx *Tx) LockNode(id models.NodeID) (n models.Node, err error) {
+	return n, lookup("node", id, tx.forUpdate().First(&n, "id = ?", id).Error)
+}
+
+// Nodes lists all nodes by name.
+func (tx *Tx) Nodes() (list []models.Node, err error) {
+	return list, tx.db.Order("name").Find(&list).Error
+}
+
+// NodeNames returns the names in use.
+func (tx *Tx) NodeNames() (names []string, err error) {
+	return names, tx.db.Model(&models.Node{}).Pluck("name", &names).Error
+}
+
+// SaveNodeState writes what a node last said of itself.
+func (tx *Tx) SaveNodeState(n models.Node) error {
+	tx.Changed("fleet")
+	return tx.db.Model(&models.Node{}).Where("id = ?", n.ID).
+		Select("State", "EventSeq", "BootID", "AgentVersion", "Host", "ClockSkewMS", "SeenAt").Updates(&n).Error
+}
+
+// SetNodeOffline notes that nobody hears a node any more. SeenAt stays.
+func (tx *Tx) SetNodeOffline(id models.NodeID) error {
+	tx.Changed("fleet")
+	return tx.db.Model(&models.Node{}).Where("id = ?", id).Update("state", models.NodeOffline).Error
+}
+
+// TouchNode notes that a node was heard, and locks it as LockNode does.
+func (tx *Tx) TouchNode(id models.NodeID, at models.Instant) error {
+	return tx.db.Model(&models.Node{}).Where("id = ?", id).Update("seen_at", at).Error
+}
+
+// SetEventSeq notes the last journalled event taken in, in the transaction that
+// holds the event's effect.
+func (tx *Tx) SetEventSeq(id models.NodeID, seq int64, at models.Instant) error {
+	return tx.db.Model(&models.Node{}).Where("id = ?", id).Updates(map[string]any{"event_seq": seq, "seen_at": at}).Error
+}
+
+// BumpNode gives a node's desired state a new generation and wakes who sends it.
+func (tx *Tx) BumpNode(id models.NodeID) error {
+	tx.Changed("node:" + string(id))
+	return tx.db.Model(&models.Node{}).Where("id = ?", id).Update("generation", gorm.Expr("generation + 1")).Error
+}
+
+// SilentNodes lists the nodes not heard since before that still have instances
+// which hold slices and are not lost yet, or that still pass for online.
+func (tx *Tx) SilentNodes(before models.Instant) (list []models.Node, err error) {
+	var waiting []models.InstanceState
+	for _, s := range activeStates() {
+		if s.Can(models.NodeLost) {
+			waiting = append(waiting, s)
+		}
+	}
+	busy := tx.db.Model(&models.Instance{}).Select("node_id").Where("state IN ?", waiting)
+	return list, tx.db.Where("seen_at <= ?", before).Where(tx.db.Where("id IN (?)", busy).Or("state = ?", models.NodeOnline)).
+		Order("id").Find(&list).Error
+}
+
+// DiskPerNode sums the disks, in GiB, of the instances on each node that are
+// not terminated.
+func (tx *Tx) DiskPerNode() (map[models.NodeID]int, error) {
+	var rows []struct {
+		NodeID models.NodeID
+		GiB    int
+	}
+	err := tx.db.Model(&models.Instance{}).Select("node_id", "CAST(SUM(disk_gi_b) AS bigint) AS gi_b").
+		Where("state <> ?", models.Terminated).Group("node_id").Find(&rows).Error
+	out := make(map[models.NodeID]int, len(rows))
+	for _, r := range rows {
+		out[r.NodeID] = r.GiB
+	}
+	return out, err
+}
