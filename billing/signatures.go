@@ -1,0 +1,183 @@
+package billing
+
+// The exported face of billing while its bodies are being written; each moves to
+// the file of its subject.
+
+import (
+	"context"
+	"time"
+
+	"berth/gpu"
+	"berth/models"
+	"berth/models/store"
+	"berth/money"
+)
+
+// SpanID names the usage span of the instance's present run.
+func SpanID(in models.Instance) models.SpanID { panic("being written") }
+
+// LaunchRef names the hold of a run.
+func LaunchRef(id models.InstanceID, run int) string { panic("being written") }
+
+// Accepted is what a report changed.
+type Accepted struct {
+	Seconds   int64        // the cursor now
+	Charged   money.Amount // what this report added
+	Exhausted bool         // the wallet did not cover all of it: stop the instance
+}
+
+// Reading is one span's cumulative seconds in a node's tick.
+type Reading struct {
+	Span    models.SpanID
+	Seconds int64
+}
+
+func (s *Service) OpenWallet(tx *store.Tx, account models.Account) error { panic("being written") }
+func (s *Service) Hold(tx *store.Tx, account models.AccountID, ref string, rate money.Rate, at models.Instant) error {
+	panic("being written")
+}
+func (s *Service) Release(tx *store.Tx, ref string, at models.Instant) error {
+	panic("being written")
+}
+func (s *Service) OpenSpan(tx *store.Tx, in models.Instance, reported int64, at models.Instant) error {
+	panic("being written")
+}
+func (s *Service) Report(tx *store.Tx, id models.SpanID, reported int64, at models.Instant) (Accepted, error) {
+	panic("being written")
+}
+func (s *Service) ReportAll(tx *store.Tx, readings []Reading, at models.Instant) (exhausted []models.SpanID, err error) {
+	panic("being written")
+}
+func (s *Service) Cap(tx *store.Tx, id models.SpanID, at models.Instant, reason string) error {
+	panic("being written")
+}
+func (s *Service) Close(tx *store.Tx, id models.SpanID, reported *int64, reason string, at models.Instant) error {
+	panic("being written")
+}
+func (s *Service) PaidSeconds(tx *store.Tx, account models.AccountID, at models.Instant) (map[models.InstanceID]int64, error) {
+	panic("being written")
+}
+func (s *Service) Burn(tx *store.Tx, account models.AccountID) (money.Rate, error) {
+	panic("being written")
+}
+
+// Wallet is the state of an account's money.
+type Wallet struct {
+	Balance, Held, Accrued, Available money.Amount
+	Burn                              money.Rate     // of everything running now
+	RunsOutAt                         models.Instant // zero: not running out
+	Currency                          string
+}
+
+// LedgerRow is one posting on a wallet.
+type LedgerRow struct {
+	ID           string
+	At           models.Instant
+	Kind, Key    string
+	Amount       money.Amount
+	BalanceAfter money.Amount
+	Reason       string
+}
+
+func (s *Service) Wallet(ctx context.Context, account models.AccountID, at models.Instant) (Wallet, error) {
+	panic("being written")
+}
+func (s *Service) Ledger(ctx context.Context, account models.AccountID, cursor string, limit int) ([]LedgerRow, string, error) {
+	panic("being written")
+}
+func (s *Service) StartTopup(ctx context.Context, account models.AccountID, user models.UserID, amount money.Amount, clientKey, returnURL string, at models.Instant) (models.Topup, error) {
+	panic("being written")
+}
+func (s *Service) Topups(ctx context.Context, account models.AccountID, cursor string, limit int) ([]models.Topup, string, error) {
+	panic("being written")
+}
+func (s *Service) Topup(ctx context.Context, account models.AccountID, id models.TopupID) (models.Topup, error) {
+	panic("being written")
+}
+func (s *Service) SyncTopup(ctx context.Context, id models.TopupID, at models.Instant) (models.Topup, error) {
+	panic("being written")
+}
+func (s *Service) ReceiveWebhook(ctx context.Context, body []byte, signature string, at models.Instant) error {
+	panic("being written")
+}
+func (s *Service) Run(ctx context.Context) error                { panic("being written") }
+func (s *Service) Verify(ctx context.Context) ([]string, error) { panic("being written") }
+func (s *Service) Usage(ctx context.Context, account models.AccountID, instance models.InstanceID, cursor string, limit int) ([]models.UsageSpan, string, error) {
+	panic("being written")
+}
+func (s *Service) Spans(ctx context.Context, ids ...models.SpanID) ([]models.UsageSpan, error) {
+	panic("being written")
+}
+
+// Document is a frozen invoice: page and PDF are drawn from it and from nothing else.
+type Document struct {
+	Number       string           `json:"number"` // empty: the month so far
+	Account      models.AccountID `json:"account"`
+	Currency     string           `json:"currency"`
+	TimeZone     string           `json:"time_zone"`
+	Seller       Party            `json:"seller"`
+	Buyer        Party            `json:"buyer"`
+	PeriodStart  time.Time        `json:"period_start"`
+	PeriodEnd    time.Time        `json:"period_end"`
+	IssuedAt     time.Time        `json:"issued_at"`
+	Lines        []Line           `json:"lines"`
+	CarryIn      money.Amount     `json:"carry_in"`
+	CarryOut     money.Amount     `json:"carry_out"`
+	Total        money.Amount     `json:"total"`
+	TestPayments string           `json:"test_payments,omitempty"` // the banner's text
+}
+
+// Line is one line of an invoice: one instance at one price.
+type Line struct {
+	Text         string             `json:"text"`   // "A100 80GB · 1g.10gb, on demand"
+	Detail       string             `json:"detail"` // the instance's name, and when for late usage
+	SKU          string             `json:"sku"`
+	BillingMode  models.BillingMode `json:"billing_mode"`
+	Share        string             `json:"share"` // "1/7 compute, 1/8 memory"
+	Instance     models.InstanceID  `json:"instance"`
+	Late         bool               `json:"late,omitempty"` // used before the period
+	Seconds      int64              `json:"seconds"`
+	PricePerHour money.Rate         `json:"price_per_hour"`
+	Exact        money.Amount       `json:"exact"`  // before rounding
+	Amount       money.Amount       `json:"amount"` // whole minor units
+	Spans        []LineSpan         `json:"spans"`
+}
+
+// LineSpan is the part of one usage span that a line bills.
+type LineSpan struct {
+	ID      models.SpanID `json:"id"`
+	Start   time.Time     `json:"start"`
+	End     time.Time     `json:"end"`
+	Seconds int64         `json:"seconds"`
+	Exact   money.Amount  `json:"exact"`
+}
+
+func (s *Service) MonthToDate(ctx context.Context, account models.AccountID, at models.Instant) (Document, error) {
+	panic("being written")
+}
+func (s *Service) CloseInvoice(ctx context.Context, account models.AccountID, until, at models.Instant) (models.Invoice, error) {
+	panic("being written")
+}
+func (s *Service) Invoices(ctx context.Context, account models.AccountID, cursor string, limit int) ([]models.Invoice, string, error) {
+	panic("being written")
+}
+func (s *Service) Invoice(ctx context.Context, account models.AccountID, id models.InvoiceID) (models.Invoice, Document, error) {
+	panic("being written")
+}
+func (s *Service) PDF(doc Document) ([]byte, error) { panic("being written") }
+func (s *Service) InvoicePDF(ctx context.Context, account models.AccountID, id models.InvoiceID) ([]byte, error) {
+	panic("being written")
+}
+
+func (s *Service) Prices(tx *store.Tx, at models.Instant) (map[string]money.Rate, error) {
+	panic("being written")
+}
+func (s *Service) PriceAt(tx *store.Tx, sku string, mode models.BillingMode, at models.Instant) (models.Price, error) {
+	panic("being written")
+}
+func (s *Service) SetPrice(ctx context.Context, p models.Price, at models.Instant) (models.Price, error) {
+	panic("being written")
+}
+func (s *Service) EnsureDefaults(ctx context.Context, skus []gpu.SKU, at models.Instant) error {
+	panic("being written")
+}
