@@ -41,11 +41,11 @@ func (r Rate) For(seconds int64) Amount {
 }
 
 // Ceil returns ceil(r × seconds / 3,600): what must be set aside so that
-// seconds at r are covered for sure.
+// seconds at r are covered for sure. It panics and saturates as For does.
 func (r Rate) Ceil(seconds int64) Amount {
 	a := r.For(seconds)
 	hi, lo := bits.Mul64(uint64(r), uint64(seconds))
-	if hi < 3600 {
+	if hi < 3600 && a < math.MaxInt64 {
 		if _, rem := bits.Div64(hi, lo, 3600); rem != 0 {
 			a++
 		}
