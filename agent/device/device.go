@@ -1,0 +1,104 @@
+// Package device says what a node's agent asks of its accelerators: list them,
+// make and destroy slices at places it has chosen, read them. It knows no
+// geometry (that is package gpu) and no instances. A driver executes explicit
+// placements only; left to choose, a vendor's driver scatters small slices and a
+// later large one fails.
+//
+// What always holds, whichever driver: cards and slices are named by UUID, never
+// by index, since indexes move; every Inventory is read anew from the device.
+package device
+
+import (
+	"context"
+	"errors"
+
+	"berth/gpu"
+)
+
+var (
+	// ErrNotFound: no card or slice of that UUID is there.
+	ErrNotFound = errors.New("no such device")
+	// ErrNoRoom: the card is full, or that place is taken. Drivers answer both
+	// alike (NVML's INSUFFICIENT_RESOURCES), so read the inventory and plan anew.
+	ErrNoRoom = errors.New("insufficient resources")
+	// ErrInUse: a process still holds the slice or the card. It passes by itself
+	// when the process ends; retry.
+	ErrInUse = errors.New("in use by another client")
+	// ErrNotSupported: the card cannot be divided, or not like that. Do not retry.
+	ErrNotSupported = errors.New("not supported")
+	// ErrLost: the card does not answer any more.
+	ErrLost = errors.New("the GPU is lost")
+)
+
+// Driver reaches the accelerators of one node. All methods may be called from
+// several goroutines at once; a driver carries out changes of one card one after
+// the other.
+type Driver interface {
+	// Inventory reads what is there now: all cards, in a fixed order, with their
+	// slices in the order of their starts.
+	Inventory(ctx context.Context) ([]Card, error)
+
+	// Create makes a slice of a profile at a start and returns what the device
+	// then says of it: compare. A card that is not in MIG mode is switched to it
+	// by its first slice. A creation that fails half-way leaves nothing behind.
+	// It fails with ErrNotFound, ErrNoRoom, ErrInUse (the whole card is held),
+	// ErrNotSupported or ErrLost.
+	Create(ctx context.Context, card, profile string, start int) (Slice, error)
+
+	// Destroy removes a slice by its UUID; absent is success. The card leaves MIG
+	// mode with its last slice. It fails with ErrInUse while a process holds it.
+	Destroy(ctx context.Context, slice string) error
+
+	// Sample reads a card or a slice. It fails with ErrNotFound or ErrLost; what
+	// the device does not measure is nil in the reading.
+	Sample(ctx context.Context, uuid string) (Reading, error)
+}
+
+// Card is one accelerator.
+type Card struct {
+	UUID      string
+	Index     int // as the driver counts now: for people only
+	Model     gpu.ModelID
+	Name      string // as the driver prints it
+	MemoryMiB int
+	MIG       bool   // mode now
+	Health    string // HealthOK, or why it cannot be used
+	Node      string // see Slice.Node
+	Slices    []Slice
+}
+
+// HealthOK is the Health of a card that can be used.
+const HealthOK = "ok"
+
+// Slice is a part of a card that exists on the device now.
+type Slice struct {
+	UUID      string
+	Card      string // UUID of its card
+	Placement gpu.Placement
+	MemoryMiB int
+	// Node is the file on the host by which a process reaches the device; it is
+	// shown inside an instance that is granted it. Empty where a container engine
+	// finds it by the UUID.
+	Node string
+}
+
+// Reading is what a device says of itself at one moment.
+type Reading struct {
+	UtilizationPercent *float64 // of the card or of the slice; nil for a card in MIG mode
+	MemoryMiB          *int64   // used
+	TemperatureC       *float64 // of the card, there is only one
+	PowerW             *float64 // cards only: a slice has no meter of its own
+}
+
+// Follower is a driver without hardware. Real devices feel their processes by
+// themselves; a simulated one is told who holds a device and what it does there.
+type Follower interface {
+	// Occupy says that a holder has the device (card or slice) open. Repeating
+	// it changes nothing.
+	Occupy(uuid, holder string)
+	// Load says what a holder of the device does on it: activity is 0 to 1 of the
+	// device's compute. Holders unknown to Occupy are passed over.
+	Load(uuid, holder string, activity float64, memoryMiB int64)
+	// Vacate says that the holder is gone.
+	Vacate(uuid, holder string)
+}

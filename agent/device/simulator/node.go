@@ -1,0 +1,88 @@
+package simulator
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+)
+
+// The device nodes: one file for each card and slice, as the kernel's driver
+// shows them under /dev. An instance is shown the files of what it was granted;
+// a file that is missing is a device that cannot be seen.
+
+func (s *Simulator) node(uuid string) string { return filepath.Join(s.dir, "nodes", uuid) }
+
+// layNodes makes the files agree with the cards.
+func (s *Simulator) layNodes() error {
+	dir := filepath.Join(s.dir, "nodes")
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	found, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	for _, file := range found {
+		if c, _ := s.holder(file.Name()); c == nil {
+			s.liftNode(file.Name())
+		}
+	}
+	for _, c := range s.cards {
+		uuids := []string{c.kept.UUID}
+		for _, k := range c.kept.Slices {
+			uuids = append(uuids, k.UUID)
+		}
+		for _, uuid := range uuids {
+			if err := s.layNode(uuid); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (s *Simulator) layNode(uuid string) error {
+	return os.WriteFile(s.node(uuid), []byte("simulated device "+uuid+"\n"), 0o644)
+}
+
+func (s *Simulator) liftNode(uuid string) {
+	if err := os.Remove(s.node(uuid)); err != nil && !errors.Is(err, os.ErrNotExist) {
+		s.log.Warn("a simulated device node could not be removed", "device", uuid, "error", err)
+	}
+}
+
+// Fail makes a card stop answering, as one that fell off the bus (Xid 79), or
+// with an empty reason answer again.
+func (s *Simulator) Fail(card, reason string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c, err := s.card(card)
+	if err != nil {
+		return err
+	}
+	c.lost = reason
+	return nil
+}
+
+// HideNode takes a device's node away and leaves the device: what a daemon
+// reload does to containers on some real hosts. The next start shows it again.
+func (s *Simulator) HideNode(uuid string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return os.Remove(s.node(uuid))
+}
+
+// Reboot loses what a restart of the host loses.
+func (s *Simulator) Reboot() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.state.reboot()
+	for _, c := range s.cards {
+		clear(c.holders)
+		c.heat = atRest(c.model)
+	}
+	if err := s.state.save(); err != nil {
+		return err
+	}
+	return s.layNodes()
+}

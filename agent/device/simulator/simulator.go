@@ -1,0 +1,273 @@
+// Package simulator is a device driver without hardware: cards that keep MIG's
+// rules and answer its errors as NVML gives them, and that warm up, draw power
+// and fill their memory as their holders work. Its state is a file, as a real
+// card's is in the card: slices outlive the agent and are lost when the host
+// restarts. What is simulated is never called anything else.
+package simulator
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	"berth/agent/device"
+	"berth/gpu"
+)
+
+// Simulator is a device.Driver and a device.Follower.
+type Simulator struct {
+	dir string
+	log *slog.Logger
+	// clock is read for the physics only: seconds since any fixed moment.
+	clock func() time.Duration
+
+	mu      sync.Mutex
+	state   state
+	cards   []*card
+	latency func() time.Duration // of one operation on a slice
+	noise   *rand.Rand
+}
+
+// card is one simulated accelerator: what is kept (kept), what the model says,
+// and what passes with the process.
+type card struct {
+	kept    *keptCard
+	model   gpu.Model
+	lost    string // why the card does not answer, if it does not
+	busy    sync.Mutex
+	heat    heat
+	holders map[string]map[string]load // device UUID → holder → what it does
+}
+
+// New opens the simulated cards kept in dir, adding those of models that are not
+// there yet; no models means those that are kept. It fails when dir keeps more
+// cards of a model than asked for: a card may be somebody's, so it is never
+// taken out silently. The seed rules noise and UUIDs; 0 takes a random one.
+func New(dir string, models []gpu.ModelID, seed uint64, log *slog.Logger) (*Simulator, error) {
+	kept, err := openState(dir, models, seed)
+	if err != nil {
+		return nil, err
+	}
+	started := time.Now()
+	s := &Simulator{
+		dir:   dir,
+		log:   log,
+		state: kept,
+		clock: func() time.Duration { return time.Since(started) },
+		noise: rand.New(rand.NewPCG(kept.Seed, 1)),
+	}
+	// Creating or destroying a GPU instance takes a fraction of a second on a real
+	// card; a launch should feel so here.
+	delays := rand.New(rand.NewPCG(kept.Seed, 2))
+	s.latency = func() time.Duration { return 150*time.Millisecond + time.Duration(delays.Int64N(int64(200*time.Millisecond))) }
+	for i := range s.state.Cards {
+		k := &s.state.Cards[i]
+		model, err := gpu.Lookup(k.Model)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", s.state.path, err)
+		}
+		s.cards = append(s.cards, &card{kept: k, model: model, heat: atRest(model), holders: map[string]map[string]load{}})
+	}
+	if err := s.layNodes(); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// Inventory implements device.Driver.
+func (s *Simulator) Inventory(ctx context.Context) ([]device.Card, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var out []device.Card
+	for i, c := range s.cards {
+		d := device.Card{
+			UUID:      c.kept.UUID,
+			Index:     i,
+			Model:     c.model.ID,
+			Name:      c.model.Product,
+			MemoryMiB: c.model.MemoryMiB,
+			MIG:       c.kept.MIG,
+			Health:    device.HealthOK,
+			Node:      s.node(c.kept.UUID),
+		}
+		if c.lost != "" {
+			d.Health = c.lost
+		}
+		for _, k := range c.kept.Slices {
+			d.Slices = append(d.Slices, s.slice(c, k))
+		}
+		out = append(out, d)
+	}
+	return out, ctx.Err()
+}
+
+func (s *Simulator) slice(c *card, k keptSlice) device.Slice {
+	profile, _ := c.model.Profile(k.Placement.Profile) // known: Create checked it
+	return device.Slice{
+		UUID:      k.UUID,
+		Card:      c.kept.UUID,
+		Placement: k.Placement,
+		MemoryMiB: profile.MemoryMiB,
+		Node:      s.node(k.UUID),
+	}
+}
+
+// Create implements device.Driver with the errors of nvmlDeviceCreateGpuInstanceWithPlacement.
+func (s *Simulator) Create(ctx context.Context, uuid, profile string, start int) (device.Slice, error) {
+	s.mu.Lock()
+	c, err := s.card(uuid)
+	s.mu.Unlock()
+	if err != nil {
+		return device.Slice{}, err
+	}
+	c.busy.Lock()
+	defer c.busy.Unlock()
+	if err := s.work(ctx); err != nil {
+		return device.Slice{}, err
+	}
+
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	place, err := c.mayCreate(profile, start)
+	if err != nil {
+		return device.Slice{}, err
+	}
+	k := keptSlice{UUID: "MIG-" + s.state.newUUID(), Placement: place}
+	if err := s.layNode(k.UUID); err != nil {
+		return device.Slice{}, err
+	}
+	before := *c.kept
+	c.kept.MIG = true
+	c.kept.Slices = slices.SortedFunc(slices.Values(append(slices.Clone(c.kept.Slices), k)),
+		func(a, b keptSlice) int { return a.Placement.Start - b.Placement.Start })
+	if err := s.state.save(); err != nil {
+		*c.kept = before
+		s.liftNode(k.UUID)
+		return device.Slice{}, err
+	}
+	s.log.Info("slice made", "device", uuid, "slice", place.String())
+	return s.slice(c, k), nil
+}
+
+// mayCreate checks what the hardware would.
+func (c *card) mayCreate(profile string, start int) (gpu.Placement, error) {
+	if c.lost != "" {
+		return gpu.Placement{}, fmt.Errorf("%w: %s", device.ErrLost, c.lost)
+	}
+	p, err := c.model.Profile(profile)
+	if err != nil || profile == gpu.Whole {
+		return gpu.Placement{}, fmt.Errorf("%w: a %s has no slices of profile %q", device.ErrNotSupported, c.model.Name, profile)
+	}
+	if !slices.Contains(p.Starts, start) {
+		return gpu.Placement{}, fmt.Errorf("%w: %s starts at %v, not at %d", device.ErrNotSupported, profile, p.Starts, start)
+	}
+	if n := len(c.holders[c.kept.UUID]); n > 0 { // switching the mode needs a card nobody holds
+		return gpu.Placement{}, fmt.Errorf("%w: the whole card is held by %d client(s)", device.ErrInUse, n)
+	}
+	if !slices.Contains(c.model.FreeStarts(p, c.kept.placements()), start) {
+		return gpu.Placement{}, fmt.Errorf("%w: %s@%d beside %v", device.ErrNoRoom, profile, start, c.kept.placements())
+	}
+	return p.At(start), nil
+}
+
+// Destroy implements device.Driver.
+func (s *Simulator) Destroy(ctx context.Context, uuid string) error {
+	s.mu.Lock()
+	c, _ := s.holder(uuid)
+	s.mu.Unlock()
+	if c == nil {
+		return nil
+	}
+	c.busy.Lock()
+	defer c.busy.Unlock()
+	if err := s.work(ctx); err != nil {
+		return err
+	}
+
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c.lost != "" {
+		return fmt.Errorf("%w: %s", device.ErrLost, c.lost)
+	}
+	i := slices.IndexFunc(c.kept.Slices, func(k keptSlice) bool { return k.UUID == uuid })
+	if i < 0 {
+		return nil
+	}
+	if n := len(c.holders[uuid]); n > 0 {
+		return fmt.Errorf("%w: slice %s is held by %d client(s)", device.ErrInUse, c.kept.Slices[i].Placement, n)
+	}
+	before := *c.kept
+	place := c.kept.Slices[i].Placement
+	c.kept.Slices = slices.Delete(slices.Clone(c.kept.Slices), i, i+1)
+	// On Ampere this and the way back reset the card, which is free of clients
+	// now; from Hopper on no reset is needed.
+	c.kept.MIG = len(c.kept.Slices) > 0
+	if err := s.state.save(); err != nil {
+		*c.kept = before
+		return err
+	}
+	s.liftNode(uuid)
+	c.heat.forget(uuid)
+	s.log.Info("slice destroyed", "device", c.kept.UUID, "slice", place.String())
+	return nil
+}
+
+// Sample implements device.Driver.
+func (s *Simulator) Sample(ctx context.Context, uuid string) (device.Reading, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c, k := s.holder(uuid)
+	if c == nil {
+		return device.Reading{}, fmt.Errorf("%w: %s", device.ErrNotFound, uuid)
+	}
+	if c.lost != "" {
+		return device.Reading{}, fmt.Errorf("%w: %s", device.ErrLost, c.lost)
+	}
+	c.heat.advance(s.clock(), c)
+	if k == nil {
+		return c.readCard(s.noise), ctx.Err()
+	}
+	return c.readSlice(*k, s.noise), ctx.Err()
+}
+
+// holder finds the card that has the device, and the slice if it is one; the
+// caller holds mu.
+func (s *Simulator) holder(uuid string) (*card, *keptSlice) {
+	for _, c := range s.cards {
+		if c.kept.UUID == uuid {
+			return c, nil
+		}
+		for i := range c.kept.Slices {
+			if c.kept.Slices[i].UUID == uuid {
+				return c, &c.kept.Slices[i]
+			}
+		}
+	}
+	return nil, nil
+}
+
+func (s *Simulator) card(uuid string) (*card, error) {
+	c, k := s.holder(uuid)
+	if c == nil || k != nil {
+		return nil, fmt.Errorf("%w: card %s", device.ErrNotFound, uuid)
+	}
+	return c, nil
+}
+
+// work takes as long as the hardware would; a cancelled caller is let go before
+// anything has changed.
+func (s *Simulator) work(ctx context.Context) error {
+	s.mu.Lock()
+	d := s.latency()
+	s.mu.Unlock()
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
