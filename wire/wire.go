@@ -6,8 +6,14 @@
 //	PUT  /v1/desired               Desired → State: the node's whole desired state; an older generation is refused (409)
 //	GET  /v1/events?after=N        → a stream of Event lines (NDJSON), journalled facts that cost money; N is acknowledged
 //	GET  /v1/samples               → a stream of Tick lines (NDJSON), one a second
-//	POST /v1/instances/{id}/exec   Upgrade: berth-terminal; see TerminalFrame
-//	GET  /v1/instances/{id}/logs   ?run=&tail= → text/plain
+//	POST /v1/instances/{id}/exec   Upgrade: berth-terminal; see TerminalProtocol
+//	GET  /v1/instances/{id}/logs   ?run=&tail= → text/plain; tail in bytes from the end, absent: all that is kept
+//
+// On the portal's side stand POST JoinPath (JoinRequest → JoinResponse), GET
+// ChallengePath with NodeHeader (→ ChallengeResponse) and GET LinkPath, upgraded
+// to a WebSocket that carries yamux in binary messages: the portal is the yamux
+// client and opens the streams. 401 or 410 there mean that the node is unknown.
+// Errors on the agent's side are RFC 9457 problems.
 package wire
 
 // Version is the protocol version both sides send in VersionHeader; a minor
