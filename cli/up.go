@@ -1,15 +1,14 @@
 package cli
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -17,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
+	"berth/api"
 	"berth/gpu"
 )
 
@@ -88,7 +88,11 @@ func up(ctx context.Context, f upFlags, stdout, stderr io.Writer) error {
 		return err
 	}
 
-	token, err := joinToken(ctx, dir, base)
+	client, err := operator(dir, base)
+	if err != nil {
+		return err
+	}
+	token, err := joinToken(ctx, dir, client)
 	if err != nil {
 		return err
 	}
@@ -102,7 +106,7 @@ func up(ctx context.Context, f upFlags, stdout, stderr io.Writer) error {
 		return err
 	}
 	defer node.stop(15 * time.Second)
-	if err := nodeOnline(ctx, dir, base, node); err != nil {
+	if err := nodeOnline(ctx, client, node); err != nil {
 		return err
 	}
 	fmt.Fprintf(stdout, "Berth is ready: %s\n", base)
@@ -148,69 +152,29 @@ func portalReady(ctx context.Context, dir string, portal *child) (string, error)
 }
 
 // nodeOnline waits until the portal sells what the agent has.
-func nodeOnline(ctx context.Context, dir, base string, node *child) error {
+func nodeOnline(ctx context.Context, portal *api.Client, node *child) error {
 	return poll(ctx, node, func() bool {
-		var page struct {
-			Items []struct {
-				State string `json:"state"`
-			} `json:"items"`
-		}
-		if err := operatorCall(ctx, dir, http.MethodGet, base+"/api/v1/nodes", nil, &page); err != nil {
-			return false
-		}
-		for _, n := range page.Items {
-			if n.State == "online" {
-				return true
-			}
-		}
-		return false
+		list, err := portal.Nodes(ctx)
+		return err == nil && slices.ContainsFunc(list.Items, func(n api.Node) bool { return n.State == "online" })
 	})
 }
 
 // joinToken asks the portal for a one-time token, unless the agent has joined.
-func joinToken(ctx context.Context, dir, base string) (string, error) {
+func joinToken(ctx context.Context, dir string, portal *api.Client) (string, error) {
 	if _, err := os.Stat(filepath.Join(dir, agentDir, "node.json")); err == nil {
 		return "", nil
 	}
-	var answer struct {
-		Token string `json:"token"`
-	}
-	err := operatorCall(ctx, dir, http.MethodPost, base+"/api/v1/nodes/join-tokens", map[string]any{}, &answer)
-	return answer.Token, err
+	token, err := portal.CreateJoinToken(ctx)
+	return token.Token, err
 }
 
-// operatorCall speaks to the portal as any script of the operator would.
-func operatorCall(ctx context.Context, dir, method, url string, body, into any) error {
+// operator is the portal's API as any script of the operator would use it.
+func operator(dir, base string) (*api.Client, error) {
 	token, err := os.ReadFile(filepath.Join(dir, operatorTokenFile))
 	if err != nil {
-		return err
+		return nil, err
 	}
-	var payload io.Reader
-	if body != nil {
-		b, err := json.Marshal(body)
-		if err != nil {
-			return err
-		}
-		payload = bytes.NewReader(b)
-	}
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
-	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, method, url, payload)
-	if err != nil {
-		return err
-	}
-	req.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(token)))
-	req.Header.Set("Content-Type", "application/json")
-	res, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return err
-	}
-	defer res.Body.Close()
-	if res.StatusCode >= 300 {
-		text, _ := io.ReadAll(io.LimitReader(res.Body, 1<<10))
-		return fmt.Errorf("%s %s: %s: %s", method, url, res.Status, text)
-	}
-	return json.NewDecoder(res.Body).Decode(into)
+	return api.New(base, strings.TrimSpace(string(token))), nil
 }
 
 // poll asks ready until it says yes; the child's death or a minute end it.
