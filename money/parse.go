@@ -82,13 +82,16 @@ func parse(s, typed string, decimals int) (Amount, error) {
 		return 0, fmt.Errorf("%w: %q has %d, this takes at most %d", ErrTooPrecise, typed, len(kept), decimals)
 	}
 
-	var a Amount
-	for _, d := range strings.TrimLeft(digits, "0") {
-		a = a*10 + Amount(d-'0')*Unit
-		if a > MaxAmount {
-			return 0, fmt.Errorf("%w: %q; the most is 1,000,000,000,000", ErrTooLarge, typed)
-		}
+	// Counted in major units first: in micro-units 13 digits can overflow.
+	digits = strings.TrimLeft(digits, "0")
+	var major int64
+	for _, d := range digits[:min(len(digits), 18)] {
+		major = major*10 + int64(d-'0')
 	}
+	if len(digits) > 18 || major > int64(MaxAmount/Unit) {
+		return 0, fmt.Errorf("%w: %q; the most is 1,000,000,000,000", ErrTooLarge, typed)
+	}
+	a := Amount(major) * Unit
 	place := Unit
 	for _, d := range strings.TrimRight(fraction, "0") {
 		place /= 10

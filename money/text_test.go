@@ -66,6 +66,8 @@ func TestParse(t *testing.T) {
 		"1.1234567":                  ErrTooPrecise,
 		"1000000000000.000001":       ErrTooLarge,
 		"1000000000001":              ErrTooLarge,
+		"9227000000000":              ErrTooLarge, // times 10⁶ it is past an int64
+		"9999999999999.999999":       ErrTooLarge,
 		"9223372036854775808":        ErrTooLarge,
 		"99999999999999999999999999": ErrTooLarge,
 	} {
