@@ -79,16 +79,16 @@ type Me struct {
 
 // SKU is what is sold: a slice kind × count with its share of the host.
 type SKU struct {
-	ID            string `json:"id" example:"a100-80gb.1g.10gb"`
-	Device        string `json:"device" example:"a100-80gb"`
-	Profile       string `json:"profile" example:"1g.10gb"`
-	Count         int    `json:"count"`
-	MemoryMiB     int    `json:"memory_mib"`
-	ComputeSlices int    `json:"compute_slices" doc:"0: the card cannot be cut"`
-	MemorySlices  int    `json:"memory_slices" doc:"0: the card cannot be cut"`
-	VCPUs         string `json:"vcpus" doc:"Share of the host's CPUs, decimal" example:"2.0"`
-	RAMMiB        int    `json:"ram_mib"`
-	Simulated     bool   `json:"simulated"`
+	ID            string  `json:"id" example:"a100-80gb.1g.10gb"`
+	Device        string  `json:"device" example:"a100-80gb"`
+	Profile       string  `json:"profile" example:"1g.10gb"`
+	Count         int     `json:"count"`
+	MemoryMiB     int     `json:"memory_mib"`
+	ComputeSlices int     `json:"compute_slices" doc:"0: the card cannot be cut"`
+	MemorySlices  int     `json:"memory_slices" doc:"0: the card cannot be cut"`
+	VCPUs         float64 `json:"vcpus" doc:"Share of the host's CPUs"`
+	RAMMiB        int     `json:"ram_mib"`
+	Simulated     bool    `json:"simulated"`
 }
 
 // Offer is a SKU in a billing mode at a price now.
@@ -294,4 +294,3 @@ type Price struct {
 	PricePerHour Money     `json:"price_per_hour"`
 	EffectiveAt  time.Time `json:"effective_at"`
 }
-

@@ -35,6 +35,12 @@ type Transfer struct {
 	At     Instant
 }
 
+// Leg is one side of a transfer about to be posted.
+type Leg struct {
+	Code   string
+	Amount money.Amount
+}
+
 // Entry is one leg of a transfer. Version numbers the entries of one ledger
 // account without gaps, so a lost update cannot happen.
 type Entry struct {
@@ -55,12 +61,13 @@ const (
 // Hold is a part of a wallet set aside before a launch. Ref is unique: one
 // hold per run of an instance.
 type Hold struct {
-	Ref       string `gorm:"primaryKey"`
-	AccountID AccountID
-	Amount    money.Amount
-	State     string
-	CreatedAt Instant `gorm:"autoCreateTime:false"`
-	ExpiresAt Instant
+	Ref          string `gorm:"primaryKey"`
+	AccountID    AccountID
+	Amount       money.Amount
+	PricePerHour money.Rate // of the run it is for
+	State        string
+	CreatedAt    Instant `gorm:"autoCreateTime:false"`
+	ExpiresAt    Instant
 }
 
 // Topup states; a top-up never moves backwards.

@@ -41,6 +41,7 @@ type UsageSpan struct {
 	Charged      money.Amount
 	Posted       money.Amount
 	PostedTo     int64   // cursor at the last posting
+	InvoicedTo   int64   // cursor at the last invoice
 	Reported     int64   // the highest the node ever claimed, evidence beyond what was accepted
 	CloseReason  string  // stopped, exited, paid_until, lost …
 	UpdatedAt    Instant `gorm:"autoUpdateTime:false"`

@@ -130,3 +130,32 @@ func killDescendants(root int) error {
 	}
 	return nil
 }
+
+// OfUser returns the pids of a user's living processes.
+func OfUser(uid int) ([]int, error) {
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return nil, err
+	}
+	var out []int
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil {
+			continue
+		}
+		b, err := os.ReadFile("/proc/" + e.Name() + "/status")
+		if err != nil {
+			continue // ended meanwhile
+		}
+		// "Uid:" real, effective, saved, file system. The owner of the /proc folder
+		// would be root for a process that must not be dumped.
+		_, rest, _ := bytes.Cut(b, []byte("\nUid:"))
+		f := bytes.Fields(rest)
+		if len(f) > 0 && int(number(f[0])) == uid {
+			if s, err := ReadStat(pid); err == nil && s.State != 'Z' {
+				out = append(out, pid)
+			}
+		}
+	}
+	return out, nil
+}

@@ -331,4 +331,3 @@ func (s *shim) usage() (runtime.Usage, error) {
 	u.CPUSeconds = s.cpu
 	return u, nil
 }
-

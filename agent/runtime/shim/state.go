@@ -134,15 +134,18 @@ func readSeconds(dir string) int64 {
 
 // TakeLock takes the lock that a shim holds for its whole life, and is handed
 // over to it: nobody else can be the shim of this run. ok is false if one lives.
+//
+// It is a lock of the open file, not of the process: it goes with the descriptor,
+// and can be asked about (Alive) without being taken for a moment.
 func TakeLock(dir string) (lock *os.File, ok bool, err error) {
 	f, err := os.OpenFile(filepath.Join(dir, lockFile), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, false, err
 	}
-	switch err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); {
+	switch err := unix.FcntlFlock(f.Fd(), unix.F_OFD_SETLK, &unix.Flock_t{Type: unix.F_WRLCK}); {
 	case err == nil:
 		return f, true, nil
-	case errors.Is(err, unix.EWOULDBLOCK):
+	case errors.Is(err, unix.EAGAIN), errors.Is(err, unix.EACCES):
 		return nil, false, f.Close()
 	default:
 		f.Close()
@@ -152,16 +155,18 @@ func TakeLock(dir string) (lock *os.File, ok bool, err error) {
 
 // Alive reports whether the run's shim lives.
 func Alive(dir string) (bool, error) {
-	lock, free, err := TakeLock(dir)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
+	f, err := os.OpenFile(filepath.Join(dir, lockFile), os.O_RDWR, 0)
+	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
-	case err != nil:
+	} else if err != nil {
 		return false, err
-	case free:
-		return false, lock.Close()
 	}
-	return true, nil
+	defer f.Close()
+	held := unix.Flock_t{Type: unix.F_WRLCK}
+	if err := unix.FcntlFlock(f.Fd(), unix.F_OFD_GETLK, &held); err != nil {
+		return false, fmt.Errorf("ask for the lock of %s: %w", dir, err)
+	}
+	return held.Type != unix.F_UNLCK, nil
 }
 
 // BootID names this boot of the host; state of another boot has no processes.

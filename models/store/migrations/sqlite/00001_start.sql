@@ -93,12 +93,14 @@ CREATE TABLE holds (
     "ref" text NOT NULL,
     "account_id" text NOT NULL,
     "amount" integer NOT NULL,
+    "price_per_hour" integer NOT NULL,
     "state" text NOT NULL,
     "created_at" integer NOT NULL,
     "expires_at" integer NOT NULL,
     PRIMARY KEY (ref)
 );
 CREATE INDEX holds_account ON holds (account_id, state);
+CREATE INDEX holds_expiry ON holds (state, expires_at);
 
 CREATE TABLE topups (
     "id" text NOT NULL,
@@ -157,6 +159,7 @@ CREATE TABLE usage_spans (
     "charged" integer NOT NULL,
     "posted" integer NOT NULL,
     "posted_to" integer NOT NULL,
+    "invoiced_to" integer NOT NULL,
     "reported" integer NOT NULL,
     "close_reason" text NOT NULL,
     "updated_at" integer NOT NULL,
@@ -165,6 +168,8 @@ CREATE TABLE usage_spans (
 CREATE INDEX usage_spans_account ON usage_spans (account_id, state);
 CREATE INDEX usage_spans_instance ON usage_spans (instance_id);
 CREATE INDEX usage_spans_start ON usage_spans (account_id, start_at);
+CREATE INDEX usage_spans_uninvoiced ON usage_spans (account_id) WHERE "cursor" > "invoiced_to";
+CREATE INDEX usage_spans_unposted ON usage_spans (account_id) WHERE "charged" > "posted";
 
 CREATE TABLE prices (
     "id" text NOT NULL,
