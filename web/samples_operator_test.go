@@ -1,0 +1,64 @@
+package web
+
+import "github.com/a-h/templ"
+
+func operatorSamples() map[string]templ.Component {
+	fault := Hold{0, 8, 7, KindFault}
+	fleet := FleetView{
+		Layout: operator("Fleet", "/fleet"), Summary: "2 nodes, 5 GPUs.",
+		Metrics: []Metric{{"Sold now", "41", " %", "of memory"}, {"Instances", "3", "", "on 2 nodes"}, {"Burn", "$4.19", " /h", "all accounts"}, {"Power", "0.9", " kW", "measured"}},
+		Nodes: []NodeRack{
+			{ID: "n-1", Name: "kestrel", Detail: "2 × A100 80GB, 1 × RTX 4090, agent 0.1.0, seen 2 s ago", State: "1 GPU faulted", Tone: ToneWarn, Simulated: true, Devices: []DeviceCell{
+				{Name: "GPU 0", Bar: tall(mig("kestrel GPU 0: 2 slices held", other(0, 4, 3), other(6, 1, 1))), Note: "66 °C"},
+				{Name: "GPU 1", Bar: tall(mig("kestrel GPU 1: faulted", fault)), Note: "XID 79", Bad: true},
+				{Name: "GPU 2", Bar: tall(whole("kestrel GPU 2: held", KindOther)), Note: "61 °C"},
+				{Name: "GPU 3", Bar: tall(SliceBar{Label: "kestrel GPU 3: free", Memory: 4, Compute: 4}), Note: "31 °C"},
+			}},
+			{ID: "n-2", Name: "tern", Detail: "1 × H100 80GB, agent 0.1.0, seen 4 min ago", State: "No heartbeat", Tone: ToneFailed, Lost: true, Devices: []DeviceCell{{Name: "GPU 0", Bar: tall(mig("tern GPU 0: 1 slice held", other(0, 1, 1))), Note: "–"}}},
+		},
+		Needs: []Alert{{Tone: ToneFailed, Word: "No heartbeat", At: "11:51", Lead: "tern was last seen 4 min ago.", Text: "Billing on its 1 instance is paused since then.", Next: "look whether the agent runs there.", Href: "/fleet/n-2", Link: "Look at tern"}},
+	}
+	joined := fleet
+	joined.Join = &JoinCommand{Command: "berth agent --portal https://quay.example.org --join brt_join_example", Expires: "It works until 12:30."}
+	node := NodeView{
+		Layout: operator("kestrel", "/fleet/n-1"), ID: "n-1", Name: "kestrel", State: "Healthy", Tone: ToneRunning, Detail: "seen 2 s ago",
+		Simulated: "These devices are a physical model of GPUs, not hardware. Processes in instances are real.",
+		Facts:     []Pair{{Term: "Agent", Value: "0.1.0"}, {Term: "Kernel", Value: "Linux 6.1"}, {Term: "Joined", Value: "1 Dec, 09:00"}, {Term: "Seen", Value: "2 s ago"}},
+		Ladder: []LadderStep{
+			{Name: "User namespace with own root", Tried: true, Reason: "clone: operation not permitted."},
+			{Name: "Own mount and process namespaces", Tried: true, Chosen: true, Reason: "Own processes and root view; the host's user."},
+			{Name: "Own process group", Reason: "Only if nothing better starts."},
+		},
+		Devices: []NodeDevice{{
+			Name: "GPU 0", UUID: "GPU-3f2a9c1e-0000-4000-8000-000000000000", Model: "A100 80GB", State: "Healthy", Tone: ToneRunning,
+			Part:     SlicePart{Bar: mig("GPU 0: 2 slices held", other(0, 4, 3), other(6, 1, 1)), Left: "5 of 8 memory slices sold", Right: "4 of 7 compute"},
+			Readings: []Pair{{Term: "Temperature", Value: "66 °C"}, {Term: "Power", Value: "268 W"}, {Term: "Memory", Value: "41,230 of 81,920 MiB"}, {Term: "Utilisation", Value: "not measurable"}},
+		}},
+		Instances: []NodeInstance{{ID: "i-1", Name: "qwen-serve-02", Account: "Ada Keel", SKU: "A100 80GB · 1g.10gb", Where: "GPU 0, memory 7 of 8", State: "Running", Tone: ToneRunning}},
+		Events:    []Event{{At: "09:00:02", DateTime: "2026-12-01T09:00:02Z", Lead: "Joined.", Text: "3 devices reported."}},
+	}
+	skus := []ImageOption{{"a100-80gb", "A100 80GB", false}, {"a100-80gb.1g.10gb", "A100 80GB · 1g.10gb", true}}
+	prices := PricesView{
+		Layout: operator("Prices", "/prices"), SKUs: skus, Symbol: "$", Zone: "UTC",
+		Rows: []PriceRow{
+			{SKU: "a100-80gb.1g.10gb", Name: "A100 80GB · 1g.10gb", PerHour: "$0.42", PerSecond: "$0.000117", From: "since 1 Dec 2026", State: "Now", Tone: ToneRunning},
+			{SKU: "a100-80gb.1g.10gb", Name: "A100 80GB · 1g.10gb", PerHour: "$0.45", PerSecond: "$0.000125", From: "1 Jan 2027, 00:00", State: "Planned", Tone: ToneWaiting},
+		},
+	}
+	bad := prices
+	bad.Rows, bad.SKUError = nil, "Choose a SKU."
+	bad.Price, bad.EffectiveAt = Field{Value: "-1", Error: "A price is above zero, with at most 6 digits after the point."}, Field{Value: "2020-01-01T00:00", Error: "That has passed. Leave it empty for now."}
+	return map[string]templ.Component{
+		"fleet":       FleetPage(fleet),
+		"fleet-join":  FleetPage(joined),
+		"fleet-empty": FleetPage(FleetView{Layout: operator("Fleet", "/fleet"), Summary: "No nodes yet."}),
+		"node":        NodePage(node),
+		"node-empty":  NodePage(NodeView{Layout: operator("tern", "/fleet/n-2"), ID: "n-2", Name: "tern", State: "No heartbeat", Tone: ToneFailed, Detail: "seen 4 min ago"}),
+		"prices":      PricesPage(prices), "prices-error": PricesPage(bad),
+		"accounts": AccountsPage(AccountsView{Layout: operator("Accounts", "/fleet/accounts"), Rows: []AccountRow{
+			{ID: "a-1", Name: "Ada Keel", Owner: "ada@example.org", Balance: "$182.40", MonthToDate: "$3.91", Instances: "2 running", CanClose: true},
+			{ID: "a-2", Name: "Tidemark Lab", Owner: "lab@example.org", Balance: "$0.00", MonthToDate: "$0.00", Instances: "none"},
+		}}),
+		"accounts-empty": AccountsPage(AccountsView{Layout: operator("Accounts", "/fleet/accounts")}),
+	}
+}
