@@ -1,0 +1,93 @@
+package store
+
+import (
+	"gorm.io/gorm/clause"
+
+	"berth/models"
+)
+
+// Span reads a usage span. It fails with a NotFound Problem.
+func (tx *Tx) Span(id models.SpanID) (u models.UsageSpan, err error) {
+	return u, lookup("usage span", id, tx.db.First(&u, "id = ?", id).Error)
+}
+
+// Spans reads the usage spans that exist of those named, in the order of their ids.
+func (tx *Tx) Spans(ids ...models.SpanID) (list []models.UsageSpan, err error) {
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	return list, tx.db.Order("id").Find(&list, "id IN ?", ids).Error
+}
+
+// InsertSpan adds a usage span.
+func (tx *Tx) InsertSpan(u models.UsageSpan) error { return tx.db.Create(&u).Error }
+
+// SaveSpans writes what metering, posting and invoicing change of spans, in one
+// statement however many there are. Their wallets must be locked.
+func (tx *Tx) SaveSpans(list ...models.UsageSpan) error {
+	if len(list) == 0 {
+		return nil
+	}
+	return tx.db.Clauses(clause.OnConflict{
+		Columns: []clause.Column{{Name: "id"}},
+		DoUpdates: clause.AssignmentColumns([]string{"state", "end_at", "cap_seconds", "cursor", "charged", "posted", "posted_to",
+			"invoiced_to", "reported", "close_reason", "updated_at"}),
+	}).Create(&list).Error
+}
+
+// OpenSpans lists an account's spans that may still be charged, by id.
+func (tx *Tx) OpenSpans(id models.AccountID) (list []models.UsageSpan, err error) {
+	return list, tx.db.Order("id").Find(&list, "account_id = ? AND state <> ?", id, models.SpanClosed).Error
+}
+
+// UnpostedSpans lists an account's spans whose charge is not all in the ledger.
+func (tx *Tx) UnpostedSpans(id models.AccountID) (list []models.UsageSpan, err error) {
+	return list, tx.db.Order("id").Find(&list, `account_id = ? AND "charged" > "posted"`, id).Error
+}
+
+// UninvoicedSpans lists an account's spans that have seconds on no invoice, in
+// the order they ran.
+func (tx *Tx) UninvoicedSpans(id models.AccountID) (list []models.UsageSpan, err error) {
+	return list, tx.db.Order("start_at, id").Find(&list, `account_id = ? AND "cursor" > "invoiced_to"`, id).Error
+}
+
+// AccountsAccruing lists the accounts that have charges not yet in the ledger.
+func (tx *Tx) AccountsAccruing() (list []models.AccountID, err error) {
+	return list, tx.db.Model(&models.UsageSpan{}).Distinct().Where(`"charged" > "posted"`).Order("account_id").Pluck("account_id", &list).Error
+}
+
+// AccountsUninvoiced lists the accounts that have seconds on no invoice.
+func (tx *Tx) AccountsUninvoiced() (list []models.AccountID, err error) {
+	return list, tx.db.Model(&models.UsageSpan{}).Distinct().Where(`"cursor" > "invoiced_to"`).Order("account_id").Pluck("account_id", &list).Error
+}
+
+// UsageSpans lists an account's spans, of one instance or (empty) of all, newest
+// first, after the span named by the cursor (empty: from the start), and the
+// cursor of the next page (empty: the last).
+func (tx *Tx) UsageSpans(id models.AccountID, instance models.InstanceID, cursor string, limit int) (list []models.UsageSpan, next string, err error) {
+	q := tx.db.Where("account_id = ?", id)
+	if instance != "" {
+		q = q.Where("instance_id = ?", instance)
+	}
+	if cursor != "" {
+		after, err := tx.Span(models.SpanID(cursor))
+		if err != nil || after.AccountID != id {
+			return nil, "", badCursor(cursor)
+		}
+		q = q.Where("start_at < ? OR (start_at = ? AND id < ?)", after.StartAt, after.StartAt, after.ID)
+	}
+	if err := q.Order("start_at DESC, id DESC").Limit(limit + 1).Find(&list).Error; err != nil {
+		return nil, "", err
+	}
+	if len(list) > limit {
+		list = list[:limit]
+		next = string(list[limit-1].ID)
+	}
+	return list, next, nil
+}
+
+// SpansAfter lists up to limit spans of all accounts in the order of their ids,
+// for walking over all of them.
+func (tx *Tx) SpansAfter(id models.SpanID, limit int) (list []models.UsageSpan, err error) {
+	return list, tx.db.Order("id").Limit(limit).Find(&list, "id > ?", id).Error
+}
