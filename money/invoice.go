@@ -6,19 +6,20 @@ import (
 	"slices"
 )
 
-// SplitInvoice rounds an invoice, once. The total in minor units is what the
-// lines and the carry of the invoice before fill whole; carryOut, always in
-// [0, c.Minor()), is what is left for the next one, so no rounding is ever lost
-// and all invoices together stay less than one minor unit below the ledger.
+// SplitInvoice rounds an invoice, once: the total in minor units is the nearest
+// to the lines and the carry of the invoice before, a half going up. carryOut,
+// always in [−c.Minor()/2, c.Minor()/2), is what the rounding took or gave and
+// goes on the next invoice, so no rounding is ever lost and all invoices
+// together stay within half a minor unit of the ledger.
 //
 // Each line is its own floor or ceiling, the ceilings going to the largest
 // remainders (earlier lines first), so that minor sums to total exactly. A line
-// may be negative (a credit). It panics if carry is outside [0, c.Minor()) or
-// the sum overflows: neither can come from invoices that Berth made.
+// may be negative (a credit). It panics if carry is outside that range or the
+// sum overflows: neither can come from invoices that Berth made.
 func SplitInvoice(lines []Amount, carry Amount, c Currency) (minor []int64, total int64, carryOut Amount) {
 	unit := c.Minor()
-	if carry < 0 || carry >= unit {
-		panic(fmt.Sprintf("money: invoice carry %d is outside one minor unit of %s", carry, c.Code))
+	if carry < -unit/2 || carry >= unit/2 {
+		panic(fmt.Sprintf("money: invoice carry %d is more than half a minor unit of %s", carry, c.Code))
 	}
 	sum := carry
 	minor = make([]int64, len(lines))
@@ -30,7 +31,7 @@ func SplitInvoice(lines []Amount, carry Amount, c Currency) (minor []int64, tota
 		minor[i], rest[i] = int64(whole), line-whole*unit
 		floors += minor[i]
 	}
-	total = int64(floorDiv(sum, unit))
+	total = int64(floorDiv(add(sum, unit/2), unit))
 	carryOut = sum - Amount(total)*unit
 
 	order := make([]int, len(lines))
@@ -38,8 +39,8 @@ func SplitInvoice(lines []Amount, carry Amount, c Currency) (minor []int64, tota
 		order[i] = i
 	}
 	slices.SortStableFunc(order, func(a, b int) int { return int(rest[b] - rest[a]) })
-	// The carry is below one unit, so at most as many units are missing as there
-	// are lines with a remainder.
+	// The carry is at most half a unit, so neither fewer units than the floors are
+	// wanted, nor more than there are lines with a remainder.
 	for _, i := range order[:total-floors] {
 		minor[i]++
 	}

@@ -136,7 +136,8 @@ func TestWorkedHold(t *testing.T) {
 	}
 }
 
-// Rows 23 to 25: an invoice is rounded once, and its lines sum to its total.
+// Rows 23 to 25: an invoice is rounded once, and its lines sum to its total. Row
+// 24 rounds to the nearest cent, as the handed cases do, where the table floors.
 func TestWorkedInvoices(t *testing.T) {
 	for name, tc := range map[string]struct {
 		lines     []Amount
@@ -146,11 +147,12 @@ func TestWorkedInvoices(t *testing.T) {
 		wantCarry Amount
 	}{
 		"23 three alike":   {[]Amount{1_004_999, 1_004_999, 1_004_999}, 0, []int64{101, 100, 100}, 301, 4_997},
-		"24 without carry": {[]Amount{6_500, 33_166, 2_490_000}, 0, []int64{0, 3, 249}, 252, 9_666},
+		"24 without carry": {[]Amount{6_500, 33_166, 2_490_000}, 0, []int64{1, 3, 249}, 253, -334},
 		"25 with carry":    {[]Amount{6_500, 33_166, 2_490_000}, 4_997, []int64{1, 3, 249}, 253, 4_663},
-		"nothing used":     {nil, 9_999, []int64{}, 0, 9_999},
+		"nothing used":     {nil, 4_999, []int64{}, 0, 4_999},
 		"a credit line":    {[]Amount{100_000, -25_001}, 0, []int64{10, -3}, 7, 4_999},
-		"a credit alone":   {[]Amount{-5_000}, 0, []int64{-1}, -1, 5_000},
+		"a half goes up":   {[]Amount{5_037_500}, 0, []int64{504}, 504, -2_500},
+		"a credit alone":   {[]Amount{-5_001}, 0, []int64{-1}, -1, 4_999},
 	} {
 		t.Run(name, func(t *testing.T) {
 			lines, total, carry := SplitInvoice(tc.lines, tc.carry, currency(t, "USD"))
@@ -161,14 +163,36 @@ func TestWorkedInvoices(t *testing.T) {
 	}
 }
 
-// Case A16: three lines of 1,200 s of one hour at 1.00 are 1.00 together, not
-// three times 0.33. Each line is what the span's charge grew by in its time.
+// Case A16: three lines of 1,200 s at 1.00 are 1.00 together, not three times
+// 0.33, whether they are three spans or parts of one.
 func TestInvoiceRoundsOnce(t *testing.T) {
 	r := rate(t, "1")
-	lines := reported(r, 1200, 2400, 3600)
-	minor, total, carry := SplitInvoice(lines, 0, currency(t, "USD"))
-	if total != 100 || carry != 0 || !slices.Equal(minor, []int64{33, 33, 34}) {
-		t.Errorf("%v, total %d, carry %d", minor, total, carry)
+	for name, lines := range map[string][]Amount{
+		"three spans": {r.For(1200), r.For(1200), r.For(1200)},
+		"one span":    reported(r, 1200, 2400, 3600),
+	} {
+		minor, total, _ := SplitInvoice(lines, 0, currency(t, "USD"))
+		slices.Sort(minor)
+		if total != 100 || !slices.Equal(minor, []int64{33, 33, 34}) {
+			t.Errorf("%s: %v, total %d", name, minor, total)
+		}
+	}
+}
+
+// Cases A1, A4 and A33: the total is the nearest cent.
+func TestInvoiceTotalIsTheNearestCent(t *testing.T) {
+	for name, tc := range map[string]struct {
+		lines []Amount
+		want  int64
+	}{
+		"A1 four cards, then one": {[]Amount{rate(t, "8").For(1800), rate(t, "2").For(1200)}, 467},
+		"A1 one card, then four":  {[]Amount{rate(t, "2").For(1800), rate(t, "8").For(1200)}, 367},
+		"A4 10,075 s at 1.80":     {[]Amount{rate(t, "1.80").For(10_075)}, 504},
+		"A33 5,370 s at 0.04":     {[]Amount{rate(t, "0.04").For(5_370)}, 6},
+	} {
+		if _, total, _ := SplitInvoice(tc.lines, 0, currency(t, "USD")); total != tc.want {
+			t.Errorf("%s: %d, want %d", name, total, tc.want)
+		}
 	}
 }
 
