@@ -13,78 +13,6 @@ import (
 	"berth/money"
 )
 
-// SpanID names the usage span of the instance's present run.
-func SpanID(in models.Instance) models.SpanID { panic("being written") }
-
-// LaunchRef names the hold of a run.
-func LaunchRef(id models.InstanceID, run int) string { panic("being written") }
-
-// Accepted is what a report changed.
-type Accepted struct {
-	Seconds   int64        // the cursor now
-	Charged   money.Amount // what this report added
-	Exhausted bool         // the wallet did not cover all of it: stop the instance
-}
-
-// Reading is one span's cumulative seconds in a node's tick.
-type Reading struct {
-	Span    models.SpanID
-	Seconds int64
-}
-
-func (s *Service) OpenWallet(tx *store.Tx, account models.Account) error { panic("being written") }
-func (s *Service) Hold(tx *store.Tx, account models.AccountID, ref string, rate money.Rate, at models.Instant) error {
-	panic("being written")
-}
-func (s *Service) Release(tx *store.Tx, ref string, at models.Instant) error {
-	panic("being written")
-}
-func (s *Service) OpenSpan(tx *store.Tx, in models.Instance, reported int64, at models.Instant) error {
-	panic("being written")
-}
-func (s *Service) Report(tx *store.Tx, id models.SpanID, reported int64, at models.Instant) (Accepted, error) {
-	panic("being written")
-}
-func (s *Service) ReportAll(tx *store.Tx, readings []Reading, at models.Instant) (exhausted []models.SpanID, err error) {
-	panic("being written")
-}
-func (s *Service) Cap(tx *store.Tx, id models.SpanID, at models.Instant, reason string) error {
-	panic("being written")
-}
-func (s *Service) Close(tx *store.Tx, id models.SpanID, reported *int64, reason string, at models.Instant) error {
-	panic("being written")
-}
-func (s *Service) PaidSeconds(tx *store.Tx, account models.AccountID, at models.Instant) (map[models.InstanceID]int64, error) {
-	panic("being written")
-}
-func (s *Service) Burn(tx *store.Tx, account models.AccountID) (money.Rate, error) {
-	panic("being written")
-}
-
-// Wallet is the state of an account's money.
-type Wallet struct {
-	Balance, Held, Accrued, Available money.Amount
-	Burn                              money.Rate     // of everything running now
-	RunsOutAt                         models.Instant // zero: not running out
-	Currency                          string
-}
-
-// LedgerRow is one posting on a wallet.
-type LedgerRow struct {
-	ID           string
-	At           models.Instant
-	Kind, Key    string
-	Amount       money.Amount
-	BalanceAfter money.Amount
-	Reason       string
-}
-
-func (s *Service) Wallet(ctx context.Context, account models.AccountID, at models.Instant) (Wallet, error) {
-	panic("being written")
-}
-func (s *Service) Ledger(ctx context.Context, account models.AccountID, cursor string, limit int) ([]LedgerRow, string, error) {
-	panic("being written")
-}
 func (s *Service) StartTopup(ctx context.Context, account models.AccountID, user models.UserID, amount money.Amount, clientKey, returnURL string, at models.Instant) (models.Topup, error) {
 	panic("being written")
 }
@@ -102,12 +30,6 @@ func (s *Service) ReceiveWebhook(ctx context.Context, body []byte, signature str
 }
 func (s *Service) Run(ctx context.Context) error                { panic("being written") }
 func (s *Service) Verify(ctx context.Context) ([]string, error) { panic("being written") }
-func (s *Service) Usage(ctx context.Context, account models.AccountID, instance models.InstanceID, cursor string, limit int) ([]models.UsageSpan, string, error) {
-	panic("being written")
-}
-func (s *Service) Spans(ctx context.Context, ids ...models.SpanID) ([]models.UsageSpan, error) {
-	panic("being written")
-}
 
 // Document is a frozen invoice: page and PDF are drawn from it and from nothing else.
 type Document struct {
