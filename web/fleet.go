@@ -18,9 +18,9 @@ func count(n int) string { return strconv.Itoa(n) }
 func (s LadderStep) status() (StepStatus, string) {
 	switch {
 	case s.Chosen:
-		return StepDone, "in use"
+		return StepDone, "In use"
 	case s.Tried:
-		return StepFailed, "not possible here"
+		return StepFailed, "Not possible here"
 	}
-	return StepTodo, "not needed"
+	return StepTodo, "Not needed"
 }

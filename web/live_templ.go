@@ -56,7 +56,7 @@ func livePart(v InstanceView) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 3, "\"><header><h2>Live</h2><span class=\"small muted\"><span class=\"warn\" role=\"status\" data-live-state data-keep></span> every second, ")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 3, "\"><header><h2>Live</h2><span class=\"small muted\"><span class=\"warn\" id=\"live-state\" role=\"status\" data-live-state data-keep></span> every second, ")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -102,6 +102,8 @@ func instanceSamples() map[string]templ.Component {
 	}
 	flashed := instances
 	flashed.Flash = &Flash{Tone: ToneRunning, Text: "course-lab-4 stopped. Its disk is kept.", Href: "/instances/i-3", Link: "Start again"}
+	refused := instances
+	refused.Flash = &Flash{Tone: ToneFailed, Text: "sdxl-batch cannot be stopped: it is already stopping."}
 	hidden := instances
 	hidden.Rows, hidden.Burn, hidden.NextHref = nil, "", ""
 	l := signedIn("Output of qwen-serve-02", NavInstances, "/instances/i-1/logs")
@@ -112,6 +114,7 @@ func instanceSamples() map[string]templ.Component {
 		"instance-failed":    InstancePage(failed),
 		"instances":          InstancesPage(instances),
 		"instances-flash":    InstancesPage(flashed),
+		"instances-refused":  InstancesPage(refused),
 		"instances-filtered": InstancesPage(hidden),
 		"instances-empty":    InstancesPage(InstancesView{Layout: instances.Layout, Summary: "None yet.", From: "$0.39"}),
 		"logs":               LogsPage(LogsView{Layout: l, ID: "i-1", Name: "qwen-serve-02", Text: "listening on :8000\n<b>not markup</b>\n", Note: "The last 256 KiB."}),

@@ -118,14 +118,14 @@ func TerminalPage(v TerminalView) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 6, "</a><span class=\"muted\">terminal</span></h1><span class=\"status small\" data-s=\"starting\" data-terminal-state>Connecting…</span></div><noscript><p class=\"banner warn\">The terminal needs JavaScript. What the instance writes can be read on its output page without.</p></noscript><div class=\"terminal\" data-terminal=\"")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 6, "</a><span class=\"muted\">terminal</span></h1><span class=\"status small\" data-s=\"starting\" data-terminal-state>Connecting…</span></div><noscript><p class=\"banner warn\">The terminal needs JavaScript. What the instance writes can be read on its output page without.</p></noscript><div class=\"termbox\" data-terminal=\"")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
 				var templ_7745c5c3_Var8 string
 				templ_7745c5c3_Var8, templ_7745c5c3_Err = templruntime.NewAttributeExpression("/instances/" + v.ID + "/terminal/socket").Resolve(ctx)
 				if templ_7745c5c3_Err != nil {
-					return templ.Error{Err: templ_7745c5c3_Err, FileName: `terminal.templ`, Line: 29, Col: 82}
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `terminal.templ`, Line: 29, Col: 81}
 				}
 				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ_7745c5c3_Var8)
 				if templ_7745c5c3_Err != nil {
@@ -142,7 +142,7 @@ func TerminalPage(v TerminalView) templ.Component {
 				Libraries: []string{"xterm.js", "addon-fit.js"},
 				Styles:    []string{"xterm.css"},
 				Nonce:     v.Nonce,
-				Class:     "full",
+				Class:     "tool",
 			}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var5), templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err

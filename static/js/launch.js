@@ -13,10 +13,22 @@ form?.addEventListener("input", (event) => {
   timer = setTimeout(update, event.target.type === "radio" ? 0 : 350);
 });
 
-async function update() {
-  const url = new URL(location.pathname === form.dataset.launch ? location.href : form.dataset.launch, location.href);
+// A form drawn again by a POST has the choices in its fields, not in the address.
+if (form) address();
+
+function address() {
+  const url = new URL(form.dataset.launch, location.href);
   const data = new FormData(form);
-  for (const name of priced) url.searchParams.set(name, data.get(name) ?? "");
+  for (const name of priced) {
+    const value = data.get(name);
+    if (value) url.searchParams.set(name, value);
+  }
+  document.body.dataset.liveUrl = url.pathname + url.search;
+  return url;
+}
+
+async function update() {
+  const url = address();
   history.replaceState(null, "", url);
   const parts = document.querySelectorAll("[data-price]");
   for (const part of parts) part.setAttribute("aria-busy", "true");

@@ -6,11 +6,13 @@ import { refresh } from "./refresh.js";
 const quiet = 150; // ms: several changes at once are one refresh
 const pause = 1000; // ms between two refreshes
 const slowest = 30_000; // ms between two attempts to connect
+const patience = 2000; // ms down before the page says so
 
 let source = null;
 let down = false;
 let attempts = 0;
 let retry = 0;
+let word = 0;
 
 const waiting = new Set();
 let timer = 0;
@@ -57,10 +59,14 @@ function close() {
   source = null;
 }
 
+// show says that the link is down, if it stays so: a blink is not worth a word.
 function show(isDown) {
+  if (isDown && down) return;
   down = isDown;
+  clearTimeout(word);
   const state = document.getElementById("link-state");
-  if (state) state.hidden = !isDown;
+  if (!isDown) state.hidden = true;
+  else word = setTimeout(() => (state.hidden = false), patience);
 }
 
 function everything() {

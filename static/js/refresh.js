@@ -1,12 +1,14 @@
 // Draws parts of the page anew from the portal: fetches the page, and changes only
 // what differs. What the user has in hand stays: focus, typed text, ticked boxes,
-// opened details and dialogs, and whatever is marked data-keep.
+// opened details and dialogs, whatever is marked
+// data-keep, and what was shown once (data-once), which no other page has.
 let running = null;
 
-// refresh brings the parts matching selector up to date with url's page.
+// refresh brings the parts matching selector up to date with the page at url: by
+// itself the page's own, which is not the address shown when a POST has drawn it.
 // Parts are matched by their id. It resolves to false when the portal did not
 // give the page, and leaves everything as it is.
-export async function refresh(selector, url = location.href) {
+export async function refresh(selector, url = document.body.dataset.liveUrl ?? location.href) {
   running?.abort();
   const control = (running = new AbortController());
   let fresh;
