@@ -7,27 +7,10 @@ import (
 	"context"
 	"time"
 
-	"berth/gpu"
 	"berth/models"
-	"berth/models/store"
 	"berth/money"
 )
 
-func (s *Service) StartTopup(ctx context.Context, account models.AccountID, user models.UserID, amount money.Amount, clientKey, returnURL string, at models.Instant) (models.Topup, error) {
-	panic("being written")
-}
-func (s *Service) Topups(ctx context.Context, account models.AccountID, cursor string, limit int) ([]models.Topup, string, error) {
-	panic("being written")
-}
-func (s *Service) Topup(ctx context.Context, account models.AccountID, id models.TopupID) (models.Topup, error) {
-	panic("being written")
-}
-func (s *Service) SyncTopup(ctx context.Context, id models.TopupID, at models.Instant) (models.Topup, error) {
-	panic("being written")
-}
-func (s *Service) ReceiveWebhook(ctx context.Context, body []byte, signature string, at models.Instant) error {
-	panic("being written")
-}
 func (s *Service) Run(ctx context.Context) error                { panic("being written") }
 func (s *Service) Verify(ctx context.Context) ([]string, error) { panic("being written") }
 
@@ -88,18 +71,5 @@ func (s *Service) Invoice(ctx context.Context, account models.AccountID, id mode
 }
 func (s *Service) PDF(doc Document) ([]byte, error) { panic("being written") }
 func (s *Service) InvoicePDF(ctx context.Context, account models.AccountID, id models.InvoiceID) ([]byte, error) {
-	panic("being written")
-}
-
-func (s *Service) Prices(tx *store.Tx, at models.Instant) (map[string]money.Rate, error) {
-	panic("being written")
-}
-func (s *Service) PriceAt(tx *store.Tx, sku string, mode models.BillingMode, at models.Instant) (models.Price, error) {
-	panic("being written")
-}
-func (s *Service) SetPrice(ctx context.Context, p models.Price, at models.Instant) (models.Price, error) {
-	panic("being written")
-}
-func (s *Service) EnsureDefaults(ctx context.Context, skus []gpu.SKU, at models.Instant) error {
 	panic("being written")
 }
