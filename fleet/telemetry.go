@@ -98,7 +98,9 @@ func (p packed) sample() Sample {
 }
 
 func instanceKey(id models.InstanceID) string { return "instance:" + string(id) }
-func deviceKey(uuid string) string            { return "device:" + uuid }
+
+// deviceKey has the node in it, so that a node can speak of its own cards only.
+func deviceKey(node models.NodeID, uuid string) string { return "device:" + string(node) + ":" + uuid }
 
 // Samples returns the kept readings of an instance with Seq above after, oldest
 // first.
@@ -106,9 +108,9 @@ func (s *Service) Samples(id models.InstanceID, after int64) []Sample {
 	return s.telemetry.samples(instanceKey(id), after)
 }
 
-// DeviceSamples is Samples for a whole card.
-func (s *Service) DeviceSamples(uuid string, after int64) []Sample {
-	return s.telemetry.samples(deviceKey(uuid), after)
+// DeviceSamples is Samples for a whole card of a node.
+func (s *Service) DeviceSamples(node models.NodeID, uuid string, after int64) []Sample {
+	return s.telemetry.samples(deviceKey(node, uuid), after)
 }
 
 // Subscribe returns the kept readings of an instance above after, and a feed of

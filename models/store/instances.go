@@ -176,3 +176,9 @@ func activeStates() (out []models.InstanceState) {
 	}
 	return out
 }
+
+// UnmeteredInstances lists running instances whose run has no usage span.
+func (tx *Tx) UnmeteredInstances() (list []models.Instance, err error) {
+	spans := tx.db.Model(&models.UsageSpan{}).Select("1").Where("usage_spans.instance_id = instances.id AND usage_spans.run = instances.run")
+	return list, tx.db.Where("state = ? AND NOT EXISTS (?)", models.Running, spans).Order("id").Find(&list).Error
+}

@@ -46,9 +46,12 @@ func (tx *Tx) SetNodeOffline(id models.NodeID) error {
 	return tx.db.Model(&models.Node{}).Where("id = ?", id).Update("state", models.NodeOffline).Error
 }
 
-// TouchNode notes that a node was heard, and locks it as LockNode does.
-func (tx *Tx) TouchNode(id models.NodeID, at models.Instant) error {
-	return tx.db.Model(&models.Node{}).Where("id = ?", id).Update("seen_at", at).Error
+// TouchNode notes that a locked node was heard, and so is online.
+func (tx *Tx) TouchNode(n models.Node, at models.Instant) error {
+	if n.State != models.NodeOnline {
+		tx.Changed("fleet")
+	}
+	return tx.db.Model(&models.Node{}).Where("id = ?", n.ID).Updates(map[string]any{"seen_at": at, "state": models.NodeOnline}).Error
 }
 
 // SetEventSeq notes the last journalled event taken in, in the transaction that

@@ -1,0 +1,278 @@
+package fleet
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"berth/gpu"
+	"berth/models"
+	"berth/wire"
+)
+
+// site is a node as placement sees it.
+type site struct {
+	node     models.Node
+	host     wire.Host
+	cards    []card // that can be sold: healthy and of a known model
+	devices  int    // all the node has, sick ones too: what the host is shared by
+	freeDisk int    // GiB
+}
+
+// card is a device with what lies on it, leased or only reported.
+type card struct {
+	device models.Device
+	model  gpu.Model
+	used   []gpu.Placement
+}
+
+// title names a card for people.
+func (c card) title(s site) string { return fmt.Sprintf("%s GPU %d", s.node.Name, c.device.Index) }
+
+// request is what is to be placed.
+type request struct {
+	sku     gpu.SKU
+	image   string        // empty: any
+	diskGiB int           // 0: none needed (it is there already)
+	node    models.NodeID // empty: any
+}
+
+// landing is where a request goes.
+type landing struct {
+	site   site
+	slices []landed
+	why    string // a sentence
+}
+
+// landed is one slice in its place.
+type landed struct {
+	card card
+	at   gpu.Placement
+}
+
+// host returns what a landing takes of its node's processor and memory: the
+// same share of the host as of its cards. At least what a shell needs.
+func (l landing) host() (milliCPU, memoryMiB int) {
+	num, den := 0, 0
+	for _, s := range l.slices {
+		units := max(1, s.card.model.MemoryUnits)
+		num, den = num+s.at.Size, units // one SKU is of one model
+	}
+	if den == 0 || l.site.devices == 0 {
+		return 0, 0
+	}
+	return max(100, l.site.host.MilliCPU*num/(den*l.site.devices)), max(256, l.site.host.MemoryMiB*num/(den*l.site.devices))
+}
+
+// place decides where r goes, or says with a NoCapacity or Invalid Problem why it
+// goes nowhere. Whole cards of one request, and slices of one request, lie on
+// different cards of one node. It is pure: the same sites give the same answer.
+func place(sites []site, r request) (landing, error) {
+	model, profile, err := r.sku.Slice()
+	if err != nil {
+		return landing{}, err
+	}
+	able, err := eligible(sites, r)
+	if err != nil {
+		return landing{}, err
+	}
+	if r.sku.Count > 1 {
+		return placeMany(able, r.sku, model, profile)
+	}
+	var offers []gpu.Card
+	var from []landed
+	var at []site
+	for _, s := range able {
+		for _, c := range s.cards {
+			if c.model.ID == model.ID {
+				offers = append(offers, gpu.Card{Key: c.title(s), Model: c.model, Used: c.used})
+				from, at = append(from, landed{card: c}), append(at, s)
+			}
+		}
+	}
+	i, start, ok, why := gpu.Choose(offers, profile)
+	if !ok {
+		return landing{}, noCapacity(r.sku, why)
+	}
+	from[i].at = profile.At(start)
+	return landing{site: at[i], slices: from[i : i+1], why: sentence(why)}, nil
+}
+
+// placeMany puts count slices on as many different cards of one node: on the
+// node that has least left over, so that larger groups stay whole elsewhere.
+func placeMany(sites []site, sku gpu.SKU, model gpu.Model, profile gpu.Profile) (landing, error) {
+	best, left, most := landing{}, -1, 0
+	for _, s := range sites {
+		var cards []card
+		for _, c := range s.cards {
+			if c.model.ID == model.ID {
+				cards = append(cards, c)
+			}
+		}
+		var got []landed
+		for len(got) < sku.Count {
+			offers := make([]gpu.Card, len(cards))
+			for i, c := range cards {
+				offers[i] = gpu.Card{Key: c.title(s), Model: c.model, Used: c.used}
+			}
+			i, start, ok, _ := gpu.Choose(offers, profile)
+			if !ok {
+				break
+			}
+			got = append(got, landed{card: cards[i], at: profile.At(start)})
+			cards = slices.Delete(cards, i, i+1) // never two shares of one request on one card
+		}
+		most = max(most, len(got))
+		if len(got) < sku.Count {
+			continue
+		}
+		rest := 0
+		for _, c := range cards {
+			if c.model.CountFit(profile, c.used) > 0 {
+				rest++
+			}
+		}
+		if left < 0 || rest < left {
+			best, left = landing{site: s, slices: got}, rest
+		}
+	}
+	if left < 0 {
+		return landing{}, noCapacity(sku, fmt.Sprintf("it needs %d different cards of one node, and the best node has %d with room", sku.Count, most))
+	}
+	best.why = fmt.Sprintf("Node %s has room on %d cards and leaves the fewest over.", best.site.node.Name, sku.Count)
+	return best, nil
+}
+
+// eligible keeps the sites that are online and have image and disk. When only
+// image or disk is in the way it says so beside that field.
+func eligible(sites []site, r request) ([]site, error) {
+	var online, withImage, able []site
+	for _, s := range sites {
+		if s.node.State != models.NodeOnline || (r.node != "" && s.node.ID != r.node) {
+			continue
+		}
+		online = append(online, s)
+		if r.image != "" && !slices.Contains(s.host.Runtime.Images, r.image) {
+			continue
+		}
+		withImage = append(withImage, s)
+		if s.freeDisk >= r.diskGiB {
+			able = append(able, s)
+		}
+	}
+	wrong := models.Fieldset{}
+	switch {
+	case len(able) > 0:
+		return able, nil
+	case len(online) == 0:
+		return nil, noCapacity(r.sku, "no node that could run it is online")
+	case len(withImage) == 0:
+		wrong.Add("image", fmt.Sprintf("No node offers this image now. Choose one of: %s.", strings.Join(images(online), ", ")))
+	default:
+		most := slices.MaxFunc(withImage, func(a, b site) int { return cmp.Compare(a.freeDisk, b.freeDisk) })
+		if most.freeDisk < 1 {
+			return nil, noCapacity(r.sku, "no node has disk space left")
+		}
+		wrong.Add("disk_gib", fmt.Sprintf("No node has %d GiB free: at most %d GiB can be had now.", r.diskGiB, most.freeDisk))
+	}
+	return nil, wrong.Problem()
+}
+
+// images lists what can be launched on sites, sorted, each once.
+func images(sites []site) []string {
+	var all []string
+	for _, s := range sites {
+		all = append(all, s.host.Runtime.Images...)
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// countFit returns how many of sku alone could be placed on one site now.
+func countFit(s site, sku gpu.SKU, model gpu.Model, profile gpu.Profile) (free, total int) {
+	var perCard, empty []int
+	for _, c := range s.cards {
+		if c.model.ID == model.ID {
+			perCard = append(perCard, model.CountFit(profile, c.used))
+			empty = append(empty, model.CountFit(profile, nil))
+		}
+	}
+	return groups(perCard, sku.Count), groups(empty, sku.Count)
+}
+
+// groups returns how many groups of n slices, each on n different cards, can be
+// taken from cards with that much room: the largest g with Σ min(room, g) ≥ g·n.
+func groups(room []int, n int) int {
+	sum := 0
+	for _, r := range room {
+		sum += r
+	}
+	for g := sum / n; g > 0; g-- {
+		have := 0
+		for _, r := range room {
+			have += min(r, g)
+		}
+		if have >= g*n {
+			return g
+		}
+	}
+	return 0
+}
+
+// alternatives lists the SKUs that can be placed now, nearest in memory first.
+func alternatives(sites []site, wanted gpu.SKU) []string {
+	type option struct {
+		id  string
+		off int
+	}
+	var options []option
+	for _, model := range soldModels(sites) {
+		for _, profile := range model.Sold() {
+			sku := gpu.SKUFor(model.ID, profile.Name, 1)
+			for _, s := range sites {
+				if n, _ := countFit(s, sku, model, profile); n > 0 && s.node.State == models.NodeOnline && sku.ID != wanted.ID {
+					options = append(options, option{sku.ID, abs(sku.MemoryMiB() - wanted.MemoryMiB())})
+					break
+				}
+			}
+		}
+	}
+	slices.SortStableFunc(options, func(a, b option) int { return cmp.Compare(a.off, b.off) })
+	out := []string{}
+	for _, o := range options[:min(5, len(options))] {
+		out = append(out, o.id)
+	}
+	return out
+}
+
+// soldModels lists the models that sites have, in the catalogue's order.
+func soldModels(sites []site) (out []gpu.Model) {
+	for _, m := range gpu.Models() {
+		if slices.ContainsFunc(sites, func(s site) bool {
+			return slices.ContainsFunc(s.cards, func(c card) bool { return c.model.ID == m.ID })
+		}) {
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+func abs(n int) int { return max(n, -n) }
+
+func noCapacity(sku gpu.SKU, why string) *models.Problem {
+	return &models.Problem{Code: models.NoCapacity, What: fmt.Sprintf("%s cannot be placed now: %s.", sku.Name(), why),
+		Next: "Choose another size, or try again when an instance has ended."}
+}
+
+// sentence makes a clause one.
+func sentence(s string) string {
+	if s == "" {
+		return ""
+	}
+	s = strings.ToUpper(s[:1]) + s[1:]
+	if strings.HasSuffix(s, ".") || strings.HasSuffix(s, "!") || strings.HasSuffix(s, "?") {
+		return s
+	}
+	return s + "."
+}

@@ -1,0 +1,88 @@
+package fleet
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"berth/gpu"
+	"berth/models"
+	"berth/models/store"
+	"berth/wire"
+)
+
+// sites reads the fleet as placement sees it, in four statements however large
+// it is. Nodes come by name, so that equals are decided alike every time.
+func (s *Service) sites(tx *store.Tx) ([]site, error) {
+	nodes, err := tx.Nodes()
+	if err != nil {
+		return nil, err
+	}
+	devices, err := tx.Devices()
+	if err != nil {
+		return nil, err
+	}
+	leases, err := tx.HeldLeases()
+	if err != nil {
+		return nil, err
+	}
+	disks, err := tx.DiskPerNode()
+	if err != nil {
+		return nil, err
+	}
+	held := map[string][]gpu.Placement{}
+	for _, l := range leases {
+		held[l.DeviceUUID] = append(held[l.DeviceUUID], l.Placement())
+	}
+	byNode := map[models.NodeID][]models.Device{}
+	for _, d := range devices {
+		byNode[d.NodeID] = append(byNode[d.NodeID], d)
+	}
+	out := make([]site, 0, len(nodes))
+	for _, n := range nodes {
+		host, err := hostOf(n)
+		if err != nil {
+			return nil, err
+		}
+		st := site{node: n, host: host, freeDisk: max(0, host.DiskGiB-s.cfg.ReserveDisk-disks[n.ID])}
+		for _, d := range byNode[n.ID] {
+			if d.State == models.DeviceAbsent {
+				continue
+			}
+			st.devices++
+			if m, err := gpu.Lookup(d.Model); err == nil && d.State == models.DeviceOK {
+				st.cards = append(st.cards, card{device: d, model: m, used: usedOn(held[d.UUID], d.Slices)})
+			}
+		}
+		out = append(out, st)
+	}
+	return out, nil
+}
+
+// usedOn is what lies on a card: what is leased, and what the node reports that
+// no lease explains. The latter is not sold until it is gone.
+func usedOn(leased, reported []gpu.Placement) []gpu.Placement {
+	return append(slices.Clone(leased), foreign(leased, reported)...)
+}
+
+// foreign lists the reported slices that no lease explains.
+func foreign(leased, reported []gpu.Placement) (out []gpu.Placement) {
+	for _, r := range reported {
+		if !slices.ContainsFunc(leased, func(l gpu.Placement) bool { return l.Start == r.Start && l.Size == r.Size }) {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// hostOf reads what a node last said of its host. A node that joined but never
+// connected has the zero Host.
+func hostOf(n models.Node) (h wire.Host, err error) {
+	if len(n.Host) == 0 {
+		return h, nil
+	}
+	if err := json.Unmarshal(n.Host, &h); err != nil {
+		return h, fmt.Errorf("read host of node %s: %w", n.ID, err)
+	}
+	return h, nil
+}

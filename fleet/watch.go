@@ -1,0 +1,292 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"berth/models"
+	"berth/models/store"
+)
+
+const (
+	sweepEvery   = 15 * time.Second
+	offlineAfter = 30 * time.Second // silence after which a node is not sold any more
+	refreshEvery = time.Second      // at most so often is one round of wallets looked at
+)
+
+// Run does the background work until ctx ends: it finds nodes that fell silent,
+// running instances without a meter, and tells nodes when a wallet changed how
+// long its instances may go on. It returns nil when ctx ends.
+func (s *Service) Run(ctx context.Context) error {
+	done := make(chan error, 1)
+	go func() { done <- s.followWallets(ctx) }()
+	tick := time.NewTicker(sweepEvery)
+	defer tick.Stop()
+	for {
+		if err := s.Sweep(ctx, models.At(time.Now())); err != nil && ctx.Err() == nil {
+			s.log.Error("sweep of the fleet", "error", err)
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return <-done
+		}
+	}
+}
+
+// Sweep does at the given moment what Run does every few seconds, wallets apart.
+func (s *Service) Sweep(ctx context.Context, at models.Instant) error {
+	s.telemetry.forget(at.Add(-KeptSamples * time.Second))
+	return errors.Join(s.sweepSilent(ctx, at), s.sweepUnmetered(ctx, at))
+}
+
+// sweepSilent takes silent nodes off sale, and calls their instances lost when
+// they stay silent. Only silence that this portal was there to hear counts.
+func (s *Service) sweepSilent(ctx context.Context, at models.Instant) error {
+	if at.Sub(s.cfg.StartedAt) < offlineAfter {
+		return nil
+	}
+	var silent []models.Node
+	if err := s.st.View(ctx, func(tx *store.Tx) (err error) {
+		silent, err = tx.SilentNodes(at.Add(-offlineAfter))
+		return err
+	}); err != nil {
+		return fmt.Errorf("list silent nodes: %w", err)
+	}
+	lostBefore := at.Add(-s.cfg.LostAfter)
+	for _, n := range silent {
+		lost := max(n.SeenAt, s.cfg.StartedAt) <= lostBefore
+		if !lost && n.State == models.NodeOffline {
+			continue
+		}
+		if err := s.silence(ctx, n.ID, n.SeenAt, lost, at); err != nil {
+			return fmt.Errorf("node %s is silent: %w", n.ID, err)
+		}
+	}
+	return nil
+}
+
+// silence marks a node offline, unless it was heard meanwhile.
+func (s *Service) silence(ctx context.Context, id models.NodeID, seen models.Instant, lost bool, at models.Instant) error {
+	return s.st.InTx(ctx, func(tx *store.Tx) error {
+		n, err := tx.LockNode(id)
+		if err != nil || n.SeenAt > seen {
+			return err
+		}
+		if n.State == models.NodeOnline {
+			if err := tx.SetNodeOffline(id); err != nil {
+				return err
+			}
+		}
+		if !lost {
+			return nil
+		}
+		list, err := tx.NodeInstances(id)
+		if err != nil {
+			return err
+		}
+		for _, in := range list {
+			if !in.State.Can(models.NodeLost) {
+				continue
+			}
+			if in, err = tx.LockInstance(in.ID); err != nil {
+				return err
+			}
+			h := happening{on: models.NodeLost, reason: "lost", detail: fmt.Sprintf(
+				"Its node %s has not been heard of for %d minutes. What is charged ends with its last confirmed second. Launch elsewhere, or wait for the node to come back.",
+				n.Name, int(s.cfg.LostAfter.Minutes()))}
+			if err := s.try(tx, &in, h, at); err != nil {
+				return err
+			}
+		}
+		s.log.Warn("node is lost", "node", id, "seen", n.SeenAt.Time())
+		return nil
+	})
+}
+
+// sweepUnmetered finds running instances that no usage span meters, which no
+// transaction of ours can leave behind, and opens the span again for the time
+// that their node confirmed.
+func (s *Service) sweepUnmetered(ctx context.Context, at models.Instant) error {
+	var list []models.Instance
+	if err := s.st.View(ctx, func(tx *store.Tx) (err error) {
+		list, err = tx.UnmeteredInstances()
+		return err
+	}); err != nil {
+		return fmt.Errorf("list running instances without a meter: %w", err)
+	}
+	for _, in := range list {
+		s.log.Error("running instance had no usage span; it was opened again", "instance", in.ID, "node", in.NodeID, "account", in.AccountID)
+		err := s.st.InTx(ctx, func(tx *store.Tx) error {
+			n, err := tx.LockNode(in.NodeID)
+			if err != nil {
+				return err
+			}
+			now, err := tx.LockInstance(in.ID)
+			if err != nil || now.State != models.Running || now.Run != in.Run {
+				return err
+			}
+			return s.bill.OpenSpan(tx, now, max(0, int64(n.SeenAt.Sub(now.RunningAt)/time.Second)), max(n.SeenAt, now.RunningAt))
+		})
+		if err != nil {
+			return fmt.Errorf("open span of instance %s: %w", in.ID, err)
+		}
+	}
+	return nil
+}
+
+// followWallets keeps the paid seconds of running instances true to their
+// account's wallet. It waits on changes; nothing is polled.
+func (s *Service) followWallets(ctx context.Context) error {
+	watch := s.st.Watch("fleet")
+	defer func() { watch.Close() }()
+	var watched []models.AccountID
+	due := map[models.AccountID]bool{}
+	again := true // whose instances are active may differ
+	for {
+		if again {
+			active, err := s.activeAccounts(ctx)
+			if err != nil && ctx.Err() == nil {
+				s.log.Error("list accounts with instances", "error", err)
+			}
+			again = false
+			if err == nil && !slices.Equal(active, watched) {
+				next := s.st.Watch(topicsOf(active)...)
+				again = s.note(watch.Topics(), due) // what changed until the new watch began
+				watch.Close()
+				watch = next
+				for _, a := range active {
+					if !slices.Contains(watched, a) {
+						due[a] = true
+					}
+				}
+				watched = active
+			}
+		}
+		for a := range due {
+			if err := s.RefreshPaid(ctx, a, models.At(time.Now())); err != nil {
+				if ctx.Err() == nil {
+					s.log.Error("refresh paid seconds", "account", a, "error", err)
+				}
+				continue // it stays due
+			}
+			delete(due, a)
+		}
+		pause := time.NewTimer(refreshEvery)
+		select {
+		case <-pause.C:
+		case <-ctx.Done():
+			pause.Stop()
+			return nil
+		}
+		if len(due) > 0 || again {
+			continue
+		}
+		select {
+		case <-watch.C():
+			again = s.note(watch.Topics(), due)
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// note sorts changed topics into the accounts that are due; it tells whether the
+// fleet itself changed.
+func (s *Service) note(topics []string, due map[models.AccountID]bool) (fleet bool) {
+	for _, t := range topics {
+		if id, ok := cutAccount(t); ok {
+			due[id] = true
+		} else {
+			fleet = true
+		}
+	}
+	return fleet
+}
+
+func (s *Service) activeAccounts(ctx context.Context) (ids []models.AccountID, err error) {
+	err = s.st.View(ctx, func(tx *store.Tx) (err error) {
+		ids, err = tx.ActiveAccounts()
+		return err
+	})
+	return ids, err
+}
+
+const accountTopic = "account:"
+
+func topicsOf(accounts []models.AccountID) []string {
+	topics := []string{"fleet"}
+	for _, a := range accounts {
+		topics = append(topics, accountTopic+string(a))
+	}
+	return topics
+}
+
+func cutAccount(topic string) (models.AccountID, bool) {
+	if len(topic) <= len(accountTopic) || topic[:len(accountTopic)] != accountTopic {
+		return "", false
+	}
+	return models.AccountID(topic[len(accountTopic):]), true
+}
+
+// RefreshPaid recomputes how far each of an account's runs may go, and gives
+// their nodes a new generation where that differs by more than a second.
+func (s *Service) RefreshPaid(ctx context.Context, account models.AccountID, at models.Instant) error {
+	return s.st.InTx(ctx, func(tx *store.Tx) error {
+		runs, err := tx.AccountRuns(account)
+		if err != nil || len(runs) == 0 {
+			return err
+		}
+		locked := map[models.NodeID]bool{}
+		for _, r := range runs {
+			locked[r.NodeID] = false
+		}
+		for _, id := range sortedNodes(locked) {
+			if _, err := tx.LockNode(id); err != nil {
+				return err
+			}
+			locked[id] = true
+		}
+		// Behind the locks nothing of these nodes moves any more.
+		if runs, err = tx.AccountRuns(account); err != nil {
+			return err
+		}
+		paid, err := s.bill.PaidSeconds(tx, account, at)
+		if err != nil {
+			return err
+		}
+		bump := map[models.NodeID]bool{}
+		for _, r := range runs {
+			seconds, ok := paid[r.ID]
+			// A node that came to it since has the right number from its launch.
+			if !ok || !locked[r.NodeID] || !early(r.State) && r.State != models.Running {
+				continue
+			}
+			seconds = max(1, seconds) // to a node 0 means no limit
+			if d := seconds - r.PaidSeconds; -1 <= d && d <= 1 {
+				continue
+			}
+			if err := tx.SetPaidSeconds(r.ID, seconds); err != nil {
+				return err
+			}
+			bump[r.NodeID] = true
+		}
+		for _, id := range sortedNodes(bump) {
+			if err := tx.BumpNode(id); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func sortedNodes(m map[models.NodeID]bool) (ids []models.NodeID) {
+	for id := range m {
+		ids = append(ids, id)
+	}
+	slices.Sort(ids)
+	return ids
+}
