@@ -45,6 +45,16 @@ var testCards = []testCard{
 	{Number: "4000000000000259", Brand: "visa", Disputes: true, Does: "Pays, then the payment is disputed as fraudulent."},
 }
 
+// Spaced is the number as printed on a card.
+func (c testCard) Spaced() string {
+	var groups []string
+	for rest := c.Number; rest != ""; {
+		n := min(4, len(rest))
+		groups, rest = append(groups, rest[:n]), rest[n:]
+	}
+	return strings.Join(groups, " ")
+}
+
 // declines gives code, decline code and message as Stripe words them.
 var declines = map[string]failure{
 	"generic_decline":    {Code: "card_declined", DeclineCode: "generic_decline", Message: "Your card was declined."},

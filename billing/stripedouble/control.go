@@ -191,36 +191,45 @@ type waitingEvent struct {
 	LastTry  string `json:"last_try"`
 }
 
-func (s *Server) controlState(*http.Request, struct{}) (any, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func (s *Server) controlState(*http.Request, struct{}) (out any, err error) {
+	err = s.update(func(x *tx) error { // update runs the timers, so nothing due is missing
+		out = x.summary()
+		return errNothing
+	})
+	if errors.Is(err, errNothing) {
+		err = nil
+	}
+	return out, err
+}
+
+func (x *tx) summary() object {
 	counts := map[string]int{}
-	for _, t := range []anyTable{s.state.customers, s.state.sessions, s.state.setups, s.state.intents, s.state.charges,
-		s.state.refunds, s.state.disputes, s.state.methods, s.state.events} {
+	for _, t := range []anyTable{x.state.customers, x.state.sessions, x.state.setups, x.state.intents, x.state.charges,
+		x.state.refunds, x.state.disputes, x.state.methods, x.state.events} {
 		counts[t.tableName()] = t.size()
 	}
 	byType := map[string]int{}
 	waiting := []waitingEvent{}
-	for _, id := range s.state.events.order {
-		e := s.state.events.rows[id]
+	for _, id := range x.state.events.order {
+		e := x.state.events.rows[id]
 		byType[e.Type]++
 		if e.Pending {
 			waiting = append(waiting, waitingEvent{e.ID, e.Type, e.Attempts, e.LastTry})
 		}
 	}
 	paid := map[string]int64{}
-	for _, c := range s.state.charges.rows {
+	for _, c := range x.state.charges.rows {
 		if c.Status == "succeeded" {
 			paid[c.Currency] += c.Amount
 		}
 	}
 	back := map[string]int64{}
-	for _, r := range s.state.refunds.rows {
+	for _, r := range x.state.refunds.rows {
 		if r.Status == "succeeded" {
 			back[r.Currency] += r.Amount
 		}
 	}
-	t, _ := s.state.tallies.get(only)
+	t, _ := x.state.tallies.get(only)
 	return object{"objects": counts, "events": byType, "pending": waiting, "deliveries": t,
-		"paid": paid, "refunded": back, "webhook_url": s.webhookURL}, nil
+		"paid": paid, "refunded": back, "webhook_url": x.webhookURL}
 }

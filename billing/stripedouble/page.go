@@ -20,7 +20,7 @@ var pages = template.Must(template.New("page").Parse(pageSource))
 
 // checkoutView is the hosted page, decided before it is drawn.
 type checkoutView struct {
-	State      string // pay, authenticate, paid, processing, saved, expired, unknown
+	State      string // pay, authenticate, paid, processing, returned, saved, expired, unknown
 	Title      string
 	Amount     string
 	Lines      []lineView
@@ -38,13 +38,12 @@ type lineView struct{ Name, Description, Quantity, Total string }
 
 // portalView is the page of saved cards.
 type portalView struct {
-	State    string // cards, unknown
-	Title    string
-	Email    string
-	Cards    []savedCard
-	Return   string
-	Problem  string
-	Finished string
+	State   string // cards, unknown
+	Title   string
+	Email   string
+	Cards   []savedCard
+	Return  string
+	Problem string
 }
 
 type savedCard struct {
