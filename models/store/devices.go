@@ -5,6 +5,7 @@ import (
 
 	"gorm.io/gorm/clause"
 
+	"berth/gpu"
 	"berth/models"
 )
 
@@ -16,6 +17,9 @@ func (tx *Tx) PutDevices(node models.NodeID, list []models.Device) error {
 	present := make([]string, 0, len(list)+1)
 	for i := range list {
 		list[i].NodeID = node
+		if list[i].Slices == nil {
+			list[i].Slices = []gpu.Placement{} // gorm writes nil as NULL
+		}
 		present = append(present, list[i].UUID)
 	}
 	if len(list) > 0 {

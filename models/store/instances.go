@@ -35,6 +35,12 @@ func (tx *Tx) LockPlacement() error {
 // InsertInstance adds an instance. It fails with ErrDuplicate when the account
 // has a live one of the same name, or one made with the same client key.
 func (tx *Tx) InsertInstance(in models.Instance) error {
+	if in.Command == nil {
+		in.Command = []string{} // gorm writes nil as NULL, and no column takes that
+	}
+	if in.Env == nil {
+		in.Env = map[string]string{}
+	}
 	tx.instanceChanged(in)
 	return duplicate(tx.db.Create(&in).Error)
 }

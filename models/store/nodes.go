@@ -85,13 +85,13 @@ func (tx *Tx) SilentNodes(before models.Instant) (list []models.Node, err error)
 func (tx *Tx) DiskPerNode() (map[models.NodeID]int, error) {
 	var rows []struct {
 		NodeID models.NodeID
-		GiB    int
+		Total  int
 	}
-	err := tx.db.Model(&models.Instance{}).Select("node_id", "CAST(SUM(disk_gi_b) AS bigint) AS gi_b").
+	err := tx.db.Model(&models.Instance{}).Select("node_id", "CAST(SUM(disk_gib) AS bigint) AS total").
 		Where("state <> ?", models.Terminated).Group("node_id").Find(&rows).Error
 	out := make(map[models.NodeID]int, len(rows))
 	for _, r := range rows {
-		out[r.NodeID] = r.GiB
+		out[r.NodeID] = r.Total
 	}
 	return out, err
 }
