@@ -114,13 +114,9 @@ func (l *link) serve(ctx context.Context, conn *wsConn, channel wire.Channel) er
 	l.opened(channel)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	var handlers sync.WaitGroup
+	handlers := gate{next: l.handler}
 	server := http.Server{
-		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			handlers.Add(1)
-			defer handlers.Done()
-			l.handler.ServeHTTP(w, r)
-		}),
+		Handler:           &handlers,
 		ReadHeaderTimeout: 15 * time.Second,
 		IdleTimeout:       2 * time.Minute,
 		BaseContext:       func(net.Listener) context.Context { return ctx },
@@ -132,7 +128,7 @@ func (l *link) serve(ctx context.Context, conn *wsConn, channel wire.Channel) er
 	cancel()
 	session.Close()
 	server.Close()
-	handlers.Wait()
+	handlers.close()
 	if err == nil || errors.Is(err, io.EOF) || errors.Is(err, yamux.ErrSessionShutdown) {
 		err = errors.New("the connection ended")
 	}
@@ -152,4 +148,33 @@ func yamuxConfig(channel wire.Channel, log *slog.Logger) *yamux.Config {
 		StreamCloseTimeout:     time.Minute,
 		Logger:                 slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}
+}
+
+// gate lets requests through until it is closed, and its closing waits for the
+// last of them. http.Server does not wait for those that took their connection.
+type gate struct {
+	next http.Handler
+
+	mu     sync.Mutex
+	closed bool
+	inside sync.WaitGroup
+}
+
+func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	g.mu.Lock()
+	if g.closed {
+		g.mu.Unlock()
+		return
+	}
+	g.inside.Add(1)
+	g.mu.Unlock()
+	defer g.inside.Done()
+	g.next.ServeHTTP(w, r)
+}
+
+func (g *gate) close() {
+	g.mu.Lock()
+	g.closed = true
+	g.mu.Unlock()
+	g.inside.Wait()
 }

@@ -63,7 +63,9 @@ func New(dir string, models []gpu.ModelID, seed uint64, log *slog.Logger) (*Simu
 	// Creating or destroying a GPU instance takes a fraction of a second on a real
 	// card; a launch should feel so here.
 	delays := rand.New(rand.NewPCG(kept.Seed, 2))
-	s.latency = func() time.Duration { return 150*time.Millisecond + time.Duration(delays.Int64N(int64(200*time.Millisecond))) }
+	s.latency = func() time.Duration {
+		return 150*time.Millisecond + time.Duration(delays.Int64N(int64(200*time.Millisecond)))
+	}
 	for i := range s.state.Cards {
 		k := &s.state.Cards[i]
 		model, err := gpu.Lookup(k.Model)

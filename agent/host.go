@@ -1,0 +1,98 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+
+	goruntime "runtime"
+
+	"golang.org/x/sys/unix"
+
+	"berth/agent/device"
+	"berth/agent/runtime"
+	"berth/wire"
+)
+
+// What a simulated host has for each of its cards, and its disk: the usual share
+// of a rented GPU server.
+const (
+	simulatedMilliCPU  = 16_000
+	simulatedMemoryMiB = 112 << 10
+	simulatedDiskGiB   = 2 << 10
+)
+
+// bootID names this boot of the host.
+func bootID() (string, error) {
+	b, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	return strings.TrimSpace(string(b)), err
+}
+
+// describeHost says what the node has to sell beside its devices, and how it
+// runs instances. With simulated devices the host is simulated too.
+func describeHost(ctx context.Context, name, dir string, images []string, rt runtime.Driver, devices device.Driver) (wire.Host, error) {
+	host := wire.Host{Name: name, Runtime: describeRuntime(rt.Probe(ctx), images)}
+	var uts unix.Utsname
+	if err := unix.Uname(&uts); err != nil {
+		return host, fmt.Errorf("uname: %w", err)
+	}
+	host.Kernel = unix.ByteSliceToString(uts.Release[:])
+	if _, host.Simulated = devices.(device.Follower); host.Simulated {
+		cards, err := devices.Inventory(ctx)
+		if err != nil {
+			return host, fmt.Errorf("list devices: %w", err)
+		}
+		host.MilliCPU = simulatedMilliCPU * len(cards)
+		host.MemoryMiB = simulatedMemoryMiB * len(cards)
+		host.DiskGiB = simulatedDiskGiB
+		return host, nil
+	}
+	var info unix.Sysinfo_t
+	if err := unix.Sysinfo(&info); err != nil {
+		return host, fmt.Errorf("sysinfo: %w", err)
+	}
+	var disk unix.Statfs_t
+	if err := unix.Statfs(dir, &disk); err != nil {
+		return host, fmt.Errorf("statfs %s: %w", dir, err)
+	}
+	host.MilliCPU = goruntime.NumCPU() * 1000
+	host.MemoryMiB = int(info.Totalram * uint64(info.Unit) >> 20)
+	host.DiskGiB = int(disk.Blocks * uint64(disk.Bsize) >> 30)
+	return host, nil
+}
+
+func describeRuntime(info runtime.Info, images []string) wire.Runtime {
+	out := wire.Runtime{
+		Driver: info.Driver,
+		Mode:   string(info.Rung),
+		Images: images,
+		Limits: map[string]string{
+			"cpu":    string(info.Limits.CPU),
+			"memory": string(info.Limits.Memory),
+			"pids":   string(info.Limits.Pids),
+			"disk":   string(info.Limits.Disk),
+		},
+	}
+	for _, a := range info.Tried {
+		out.Ladder = append(out.Ladder, wire.Rung{Mode: string(a.Rung), Works: a.Problem == "", Detail: a.Problem})
+	}
+	return out
+}
+
+// describeDevices reports the cards. One with a slice that Berth did not make is
+// not for sale: somebody's job may run there, so it is shown and never touched.
+func describeDevices(cards []device.Card, g *grants) []wire.Device {
+	var out []wire.Device
+	for _, c := range cards {
+		d := wire.Device{UUID: c.UUID, Index: c.Index, Model: c.Model, Name: c.Name, MemoryMiB: c.MemoryMiB, MIG: c.MIG, Health: c.Health}
+		for _, s := range c.Slices {
+			d.Slices = append(d.Slices, s.Placement)
+			if d.Health == device.HealthOK && !g.explains(c.UUID, s.UUID, s.Placement) {
+				d.Health = fmt.Sprintf("occupied outside Berth: slice %s (%s)", s.Placement, s.UUID)
+			}
+		}
+		out = append(out, d)
+	}
+	return out
+}

@@ -1,0 +1,174 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+
+	"berth/agent/device"
+	"berth/agent/runtime"
+	"berth/gpu"
+	"berth/wire"
+)
+
+// slicer makes the devices agree with what instances are granted. Each of its
+// steps may be repeated after a crash between any two lines.
+type slicer struct {
+	devices device.Driver
+	grants  *grants
+	log     *slog.Logger
+}
+
+// make claims and creates the wanted slices at their places and reads them back.
+// Slices the instance holds and does not want are given back first. On error
+// some may be made: repeat, or release.
+func (s *slicer) make(ctx context.Context, instance string, want []wire.Slice) ([]runtime.DeviceGrant, error) {
+	for _, h := range s.grants.of(instance) {
+		if !slices.ContainsFunc(want, func(w wire.Slice) bool { return same(w, h.Slice) }) {
+			if err := s.destroy(ctx, instance, h); err != nil {
+				return nil, err
+			}
+		}
+	}
+	for _, w := range want {
+		if err := s.create(ctx, instance, w); err != nil {
+			return nil, err
+		}
+	}
+	given, missing, err := s.given(ctx, instance)
+	if err == nil && len(missing) > 0 {
+		err = fmt.Errorf("made, but the device does not list %s of %s", missing[0].Placement, missing[0].DeviceUUID)
+	}
+	return given, err
+}
+
+func (s *slicer) create(ctx context.Context, instance string, w wire.Slice) error {
+	card, err := s.card(ctx, w.DeviceUUID)
+	if err != nil {
+		return err
+	}
+	if card.Health != device.HealthOK {
+		return fmt.Errorf("device %s: %w: %s", card.UUID, device.ErrLost, card.Health)
+	}
+	h, fresh, err := s.grants.claim(instance, w)
+	if err != nil {
+		return err
+	}
+	if w.Placement.Profile == gpu.Whole {
+		if n := len(card.Slices); n > 0 {
+			err := fmt.Errorf("device %s: %w: %d slice(s) are on it that Berth has not granted", card.UUID, device.ErrInUse, n)
+			return errors.Join(err, s.grants.drop(instance, w))
+		}
+		return s.grants.name(instance, w, card.UUID)
+	}
+	there := slices.IndexFunc(card.Slices, func(d device.Slice) bool {
+		return d.UUID == h.UUID || h.UUID == "" && !fresh && d.Placement == w.Placement // made just before a crash
+	})
+	if there >= 0 {
+		return s.grants.name(instance, w, card.Slices[there].UUID)
+	}
+	made, err := s.devices.Create(ctx, card.UUID, w.Placement.Profile, w.Placement.Start)
+	if err != nil { // then nothing was made
+		err = fmt.Errorf("make %s on device %s: %w", w.Placement, card.UUID, err)
+		return errors.Join(err, s.grants.drop(instance, w))
+	}
+	if err := s.grants.name(instance, w, made.UUID); err != nil {
+		return err
+	}
+	if made.Placement != w.Placement {
+		h.UUID = made.UUID
+		return errors.Join(fmt.Errorf("device %s made %s where %s was asked for", card.UUID, made.Placement, w.Placement), s.destroy(ctx, instance, h))
+	}
+	return nil
+}
+
+// given reads back what the instance holds: the devices to show it, and the
+// slices that are on record and not on the device.
+func (s *slicer) given(ctx context.Context, instance string) (given []runtime.DeviceGrant, missing []heldSlice, err error) {
+	cards, err := s.devices.Inventory(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+next:
+	for _, h := range s.grants.of(instance) {
+		for _, c := range cards {
+			if c.UUID == h.UUID {
+				given = append(given, runtime.DeviceGrant{UUID: c.UUID, Name: c.Name, MemoryMiB: int64(c.MemoryMiB), Node: c.Node})
+				continue next
+			}
+			for _, d := range c.Slices {
+				if d.UUID == h.UUID {
+					given = append(given, runtime.DeviceGrant{UUID: d.UUID, ParentUUID: c.UUID, Name: c.Name, Profile: d.Placement.Profile, MemoryMiB: int64(d.MemoryMiB), Node: d.Node})
+					continue next
+				}
+			}
+		}
+		missing = append(missing, h)
+	}
+	return given, missing, nil
+}
+
+// release destroys all the instance holds. Nothing held is success.
+func (s *slicer) release(ctx context.Context, instance string) error {
+	for _, h := range s.grants.of(instance) {
+		if err := s.destroy(ctx, instance, h); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *slicer) destroy(ctx context.Context, instance string, h heldSlice) error {
+	s.vacate(instance, h)
+	uuid := h.UUID
+	if uuid == "" { // a crash came before its name was known: it may or may not be there
+		card, err := s.card(ctx, h.DeviceUUID)
+		if err != nil && !errors.Is(err, device.ErrNotFound) {
+			return err
+		}
+		for _, d := range card.Slices {
+			if d.Placement == h.Placement {
+				uuid = d.UUID
+			}
+		}
+	}
+	if uuid != "" && h.Placement.Profile != gpu.Whole {
+		switch err := s.devices.Destroy(ctx, uuid); {
+		case errors.Is(err, device.ErrLost): // its slices go with the reset that it needs
+			s.log.Error("the device is lost, its slice is given up", "instance", instance, "device", h.DeviceUUID, "slice", h.Placement.String(), "error", err)
+		case err != nil:
+			return fmt.Errorf("destroy %s of device %s: %w", h.Placement, h.DeviceUUID, err)
+		}
+	}
+	return s.grants.drop(instance, h.Slice)
+}
+
+func (s *slicer) card(ctx context.Context, uuid string) (device.Card, error) {
+	cards, err := s.devices.Inventory(ctx)
+	if err != nil {
+		return device.Card{}, err
+	}
+	for _, c := range cards {
+		if c.UUID == uuid {
+			return c, nil
+		}
+	}
+	return device.Card{}, fmt.Errorf("%w: this node has no card %s", device.ErrNotFound, uuid)
+}
+
+// occupy tells devices without hardware that the instance has them open.
+func (s *slicer) occupy(instance string) {
+	if f, ok := s.devices.(device.Follower); ok {
+		for _, h := range s.grants.of(instance) {
+			f.Occupy(h.UUID, instance)
+		}
+	}
+}
+
+func (s *slicer) vacate(instance string, h heldSlice) {
+	if f, ok := s.devices.(device.Follower); ok {
+		f.Vacate(h.UUID, instance)
+	}
+}
