@@ -111,8 +111,7 @@ func sentence(err error) string {
 // defaultPrices is what one whole card costs on demand per hour, in US dollars,
 // until the operator says otherwise.
 //
-// Source: on-demand list prices seen at public GPU clouds in 2026, in the middle
-// of the range.
+// Source: none but Berth's own choice, of the order that public GPU clouds ask.
 var defaultPrices = map[gpu.ModelID]money.Amount{
 	"rtx3090":         220_000,
 	"rtx4090":         390_000,

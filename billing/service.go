@@ -16,16 +16,18 @@ import (
 	"log/slog"
 	"time"
 
+	"berth/billing/invoice"
 	"berth/billing/stripe"
 	"berth/models/store"
 )
 
-// Party is one side of an invoice.
-type Party struct {
-	Name    string   `json:"name"`
-	Address []string `json:"address,omitempty"` // line by line
-	TaxID   string   `json:"tax_id,omitempty"`
-}
+// An invoice's document and its parts, see package invoice.
+type (
+	Document = invoice.Document
+	Line     = invoice.Line
+	LineSpan = invoice.Span
+	Party    = invoice.Party
+)
 
 // Config is what an operator decides. Zero values are the defaults named.
 type Config struct {
