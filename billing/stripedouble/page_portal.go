@@ -41,6 +41,9 @@ func (s *Server) postPortal(w http.ResponseWriter, r *http.Request) {
 	s.drawPortal(w, err, view)
 }
 
+// brandNames are the brands of the test cards as people write them.
+var brandNames = map[string]string{"visa": "Visa", "mastercard": "Mastercard", "amex": "American Express"}
+
 func (x *tx) portalView(id string) portalView {
 	p, ok := x.state.portals.get(id)
 	if !ok {
@@ -50,7 +53,7 @@ func (x *tx) portalView(id string) portalView {
 	v := portalView{State: "cards", Title: "Saved cards", Email: c.Email, Return: p.ReturnURL}
 	for _, m := range x.state.methods.newestFirst() {
 		if m.Customer == p.Customer && m.Type == "card" {
-			v.Cards = append(v.Cards, savedCard{m.ID, m.Brand, m.Last4, m.ExpMonth, m.ExpYear})
+			v.Cards = append(v.Cards, savedCard{m.ID, brandNames[m.Brand], m.Last4, m.ExpMonth, m.ExpYear})
 		}
 	}
 	return v

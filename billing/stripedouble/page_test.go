@@ -180,7 +180,7 @@ func TestPortalPage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if a := b.get(p.URL); a.status != 200 || !strings.Contains(a.body, "mastercard ending 4444") || !strings.Contains(a.body, "http://127.0.0.1:9/wallet") {
+	if a := b.get(p.URL); a.status != 200 || !strings.Contains(a.body, "Mastercard ending 4444") || !strings.Contains(a.body, "http://127.0.0.1:9/wallet") {
 		t.Fatalf("%d %s", a.status, a.body)
 	}
 	if a := b.post(p.URL, "remove", stranger); a.status != 200 || !strings.Contains(a.body, "not saved any more") {

@@ -246,3 +246,31 @@ func TestUnsavedPaymentIntentCanBeCanceled(t *testing.T) {
 	b.flush()
 	b.hook.last(t, "payment_intent.canceled")
 }
+
+func TestOneKeyInParallelActsOnce(t *testing.T) {
+	b := newBench(t)
+	customer := b.customer().ID
+	card := b.save(customer, "4242424242424242")
+	ids := make(chan string, 20)
+	for range cap(ids) {
+		go func() {
+			p := offSession(customer, card, 1500)
+			p.SetIdempotencyKey("auto:w1:1:1")
+			pi, err := b.api.PaymentIntents.New(p)
+			if err != nil {
+				ids <- err.Error()
+				return
+			}
+			ids <- pi.ID
+		}()
+	}
+	first := <-ids
+	for range cap(ids) - 1 {
+		if id := <-ids; id != first {
+			t.Errorf("got %s beside %s", id, first)
+		}
+	}
+	if got := b.readState().Paid["usd"]; got != 1500 {
+		t.Errorf("%d was paid, want 1500", got)
+	}
+}

@@ -61,7 +61,7 @@ func (x *tx) renderIntent(p intent) object {
 		"on_behalf_of": nil, "payment_method": orNull(p.Method),
 		"payment_method_configuration_details": nil, "payment_method_options": options,
 		"payment_method_types": p.MethodTypes, "processing": processing, "receipt_email": nil,
-		"review": nil, "setup_future_usage": orNull(p.FutureUsage), "shipping": nil, "source": nil,
+		"review": nil, "setup_future_usage": orNull(p.FutureUsage), "shipping": nil,
 		"statement_descriptor": nil, "statement_descriptor_suffix": nil, "status": p.Status,
 		"transfer_data": nil, "transfer_group": nil,
 	}
@@ -166,14 +166,14 @@ func (x *tx) renderCharge(c charge) object {
 		"amount_refunded": c.Refunded, "application": nil, "application_fee": nil, "application_fee_amount": nil,
 		"balance_transaction": balance, "billing_details": billing, "calculated_statement_descriptor": "BERTH TEST",
 		"captured": captured, "created": c.Created, "currency": c.Currency, "customer": orNull(c.Customer),
-		"description": orNull(c.Description), "destination": nil, "dispute": orNull(c.Dispute), "disputed": c.Dispute != "",
+		"description": orNull(c.Description), "disputed": c.Dispute != "",
 		"failure_balance_transaction": nil, "failure_code": failureCode, "failure_message": failureMessage,
 		"fraud_details": object{}, "invoice": nil, "livemode": false, "metadata": metadata(c.Metadata),
-		"on_behalf_of": nil, "order": nil, "outcome": outcome, "paid": c.Status == "succeeded",
+		"on_behalf_of": nil, "outcome": outcome, "paid": c.Status == "succeeded",
 		"payment_intent": orNull(c.Intent), "payment_method": orNull(c.Method),
 		"payment_method_details": renderMethodDetails(m, c.Amount), "radar_options": object{},
 		"receipt_email": nil, "receipt_number": nil, "receipt_url": nil, "refunded": c.Refunded == c.Amount,
-		"review": nil, "shipping": nil, "source": nil, "source_transfer": nil, "statement_descriptor": nil,
+		"review": nil, "shipping": nil, "source_transfer": nil, "statement_descriptor": nil,
 		"statement_descriptor_suffix": nil, "status": c.Status, "transfer_data": nil, "transfer_group": nil,
 	}
 }
@@ -202,7 +202,7 @@ func (x *tx) renderRefund(r refund) object {
 	out := object{
 		"id": r.ID, "object": "refund", "amount": r.Amount, "balance_transaction": "txn_" + r.ID[len("re_"):],
 		"charge": r.Charge, "created": r.Created, "currency": r.Currency,
-		"destination_details": object{"card": object{"reference": nil, "reference_status": "pending", "reference_type": "acquirer_reference_number", "type": "refund"}, "type": "card"},
+		"destination_details": object{"card": object{"reference_status": "pending", "reference_type": "acquirer_reference_number", "type": "refund"}, "type": "card"},
 		"metadata":            metadata(r.Metadata), "payment_intent": orNull(r.Intent), "reason": orNull(r.Reason),
 		"receipt_number": nil, "source_transfer_reversal": nil, "status": r.Status, "transfer_reversal": nil,
 	}
