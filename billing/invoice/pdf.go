@@ -342,8 +342,9 @@ func (p *page) details() {
 func (p *page) footer() {
 	y := pageHeight - 12
 	p.write(margin, y, 7, plain, faint, p.fit(p.doc.Seller.Name+" · "+p.doc.Title(), 7, plain, 120))
-	// Left-aligned: the width of the page count is not known before all are drawn.
-	p.write(sumRight-24, y, 7, plain, faint, "Page "+strconv.Itoa(p.PageNo())+" of {pages}")
+	// The number of pages is not known before all are drawn: room for two digits.
+	text := "Page " + strconv.Itoa(p.PageNo()) + " of "
+	p.write(sumRight-p.measure(text+"00", 7, plain), y, 7, plain, faint, text+"{pages}")
 }
 
 // grouped writes n with thousands in commas.
