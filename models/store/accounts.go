@@ -2,6 +2,7 @@ package store
 
 import (
 	"berth/models"
+	"berth/money"
 )
 
 // CreateAccount inserts an account together with its owner.
@@ -122,6 +123,42 @@ func (tx *Tx) runningPerAccount(ids []models.AccountID) (map[models.AccountID]in
 	out := make(map[models.AccountID]int, len(rows))
 	for _, r := range rows {
 		out[r.AccountID] = r.N
+	}
+	return out, err
+}
+
+// AccountNames returns the names of several accounts.
+func (tx *Tx) AccountNames(ids []models.AccountID) (map[models.AccountID]string, error) {
+	var rows []models.Account
+	err := tx.db.Select("id", "name").Find(&rows, "id IN ?", ids).Error
+	out := make(map[models.AccountID]string, len(rows))
+	for _, a := range rows {
+		out[a.ID] = a.Name
+	}
+	return out, err
+}
+
+// Unbilled returns what accounts have used and is on no invoice yet.
+func (tx *Tx) Unbilled(ids []models.AccountID) (map[models.AccountID]money.Amount, error) {
+	type row struct {
+		AccountID models.AccountID
+		Amount    money.Amount
+	}
+	var used, billed []row
+	err := tx.db.Model(&models.UsageSpan{}).Select("account_id", "CAST(SUM(charged) AS bigint) AS amount").
+		Where("account_id IN ?", ids).Group("account_id").Find(&used).Error
+	if err != nil {
+		return nil, err
+	}
+	err = tx.db.Model(&models.InvoicedPart{}).Select("usage_spans.account_id", "CAST(SUM(invoiced_parts.amount) AS bigint) AS amount").
+		Joins("JOIN usage_spans ON usage_spans.id = invoiced_parts.span_id").
+		Where("usage_spans.account_id IN ?", ids).Group("usage_spans.account_id").Find(&billed).Error
+	out := make(map[models.AccountID]money.Amount, len(used))
+	for _, r := range used {
+		out[r.AccountID] = r.Amount
+	}
+	for _, r := range billed {
+		out[r.AccountID] -= r.Amount
 	}
 	return out, err
 }

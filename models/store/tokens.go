@@ -41,3 +41,8 @@ func (tx *Tx) RevokeToken(account models.AccountID, user models.UserID, id model
 	tx.Changed("token:" + string(id))
 	return res.Error
 }
+
+// TokenByID reads a token. It fails with a NotFound Problem once it is revoked.
+func (tx *Tx) TokenByID(id models.TokenID) (t models.Token, err error) {
+	return t, lookup("token", id, tx.db.First(&t, "id = ?", id).Error)
+}

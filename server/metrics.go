@@ -1,0 +1,137 @@
+package server
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"net/netip"
+	"strconv"
+	"time"
+
+	"github.com/labstack/echo/v4"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"berth/models"
+	"berth/models/store"
+	"berth/money"
+)
+
+// metrics are the portal's figures, in a registry of their own. Requests are
+// counted as they come; the rest is read from the database when asked for.
+type metrics struct {
+	requests *prometheus.CounterVec
+	seconds  *prometheus.HistogramVec
+	handler  http.Handler
+}
+
+func newMetrics(s *Server) *metrics {
+	m := &metrics{
+		requests: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "berth_http_requests_total", Help: "Requests answered."}, []string{"method", "route", "status"}),
+		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "berth_http_request_seconds", Help: "Time to answer a request; streams count until they end.",
+			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 10}}, []string{"route"}),
+	}
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(m.requests, m.seconds, &stateCollector{server: s},
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	m.handler = promhttp.HandlerFor(registry, promhttp.HandlerOpts{Timeout: 10 * time.Second})
+	return m
+}
+
+// methods that are counted by name; a made-up one would be a label for ever.
+var methods = map[string]bool{http.MethodGet: true, http.MethodHead: true, http.MethodPost: true, http.MethodPut: true, http.MethodPatch: true, http.MethodDelete: true, http.MethodOptions: true}
+
+func (m *metrics) observe(method, route string, status int, took time.Duration) {
+	if !methods[method] {
+		method = "other"
+	}
+	m.requests.WithLabelValues(method, route, strconv.Itoa(status)).Inc()
+	m.seconds.WithLabelValues(route).Observe(took.Seconds())
+}
+
+// showMetrics handles GET /metrics. They tell how much money there is, so they
+// are for operators, and for a scraper on this very machine: one whose request
+// no proxy passed on.
+func (s *Server) showMetrics(c echo.Context) error {
+	if !local(c.Request()) {
+		if err := mayOperate.check(identityOf(c)); err != nil {
+			return err
+		}
+	}
+	s.metrics.handler.ServeHTTP(c.Response(), c.Request())
+	return nil
+}
+
+// local tells whether a request comes from this machine and not through a proxy.
+func local(r *http.Request) bool {
+	for _, h := range []string{"X-Forwarded-For", "Forwarded", "X-Real-Ip", "Via"} {
+		if r.Header.Get(h) != "" {
+			return false
+		}
+	}
+	host, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		return false
+	}
+	ip, err := netip.ParseAddr(host)
+	return err == nil && ip.Unmap().IsLoopback()
+}
+
+// stateCollector reads the figures of the business when they are asked for.
+type stateCollector struct{ server *Server }
+
+var (
+	instancesDesc = prometheus.NewDesc("berth_instances", "Instances by state.", []string{"state"}, nil)
+	nodesDesc     = prometheus.NewDesc("berth_nodes", "Nodes by state.", []string{"state"}, nil)
+	spansDesc     = prometheus.NewDesc("berth_metered_runs", "Runs that cost money now.", nil, nil)
+	lagDesc       = prometheus.NewDesc("berth_meter_lag_seconds", "Age of the last report of the metered run heard of longest ago; 0 without runs.", nil, nil)
+	inboxDesc     = prometheus.NewDesc("berth_webhook_inbox", "Payment webhooks received and not yet processed.", nil, nil)
+	moneyDesc     = prometheus.NewDesc("berth_money_micros", "Money in micro-units of its currency: in wallets, held, accrued, and posted as used.", []string{"kind", "currency"}, nil)
+)
+
+// Describe implements prometheus.Collector.
+func (k *stateCollector) Describe(ch chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{instancesDesc, nodesDesc, spansDesc, lagDesc, inboxDesc, moneyDesc} {
+		ch <- d
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (k *stateCollector) Collect(ch chan<- prometheus.Metric) {
+	ctx, cancel := context.WithTimeout(k.server.closing, 5*time.Second)
+	defer cancel()
+	var st store.Stats
+	err := k.server.store.View(ctx, func(tx *store.Tx) (err error) {
+		st, err = tx.Stats()
+		return err
+	})
+	if err != nil {
+		ch <- prometheus.NewInvalidMetric(instancesDesc, err)
+		return
+	}
+	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
+		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
+	}
+	for _, state := range models.InstanceStates {
+		gauge(instancesDesc, float64(st.Instances[state]), string(state))
+	}
+	for _, state := range []string{models.NodeOnline, models.NodeOffline} {
+		gauge(nodesDesc, float64(st.Nodes[state]), state)
+	}
+	gauge(spansDesc, float64(st.OpenSpans))
+	lag := 0.0
+	if st.OpenSpans > 0 {
+		lag = max(0, models.At(k.server.now()).Sub(st.OldestReport).Seconds())
+	}
+	gauge(lagDesc, lag)
+	gauge(inboxDesc, float64(st.Inbox))
+	for _, part := range []struct {
+		kind string
+		sums map[string]money.Amount
+	}{{"wallets", st.Wallets}, {"held", st.Held}, {"accrued", st.Accrued}, {"revenue", st.Revenue}} {
+		for currency, sum := range part.sums {
+			gauge(moneyDesc, float64(sum), part.kind, currency)
+		}
+	}
+}

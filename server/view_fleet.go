@@ -1,0 +1,342 @@
+package server
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"berth/fleet"
+	"berth/gpu"
+	"berth/models"
+	"berth/money"
+	"berth/web"
+	"berth/wire"
+)
+
+// fleetFacts is what the portal knows when it draws the fleet.
+type fleetFacts struct {
+	nodes   []fleet.NodeView
+	samples map[string]fleet.Sample // the present reading of a card, by UUID
+	burn    money.Rate              // of all accounts
+	at      models.Instant
+}
+
+// fleetView draws all nodes with their cards, and what needs a person.
+func fleetView(c money.Currency, k fleetFacts) web.FleetView {
+	v := web.FleetView{Summary: "No nodes yet."}
+	if len(k.nodes) == 0 {
+		return v
+	}
+	cards, instances, units, held := 0, 0, 0, 0
+	watts, measured := 0.0, false
+	for _, n := range k.nodes {
+		cards += len(n.Devices)
+		instances += n.Instances
+		v.Nodes = append(v.Nodes, nodeRack(n, k))
+		v.Needs = append(v.Needs, nodeNeeds(n, k.at)...)
+		for _, d := range n.Devices {
+			units += max(1, d.Facts.MemoryUnits)
+			for _, l := range d.Leases {
+				held += l.Size
+			}
+			if s, ok := k.samples[d.UUID]; ok && s.PowerW != nil {
+				watts, measured = watts+*s.PowerW, true
+			}
+		}
+	}
+	v.Summary = count(len(k.nodes), "node") + ", " + count(cards, "GPU") + "."
+	if len(v.Needs) > 0 {
+		v.Summary += " " + count(len(v.Needs), "thing") + " to look at."
+	}
+	v.Metrics = []web.Metric{
+		{Label: "Sold now", Value: fmt.Sprint(held * 100 / max(1, units)), Unit: " %", Note: "of memory"},
+		{Label: "Instances", Value: fmt.Sprint(instances), Note: "on " + count(len(k.nodes), "node")},
+		{Label: "Burn", Value: c.Format(money.Amount(k.burn)), Unit: " /h", Note: "all accounts"},
+		{Label: "Power", Value: "–", Note: "not measured"},
+	}
+	if measured {
+		v.Metrics[3] = web.Metric{Label: "Power", Value: fmt.Sprintf("%.1f", watts/1000), Unit: " kW", Note: "measured"}
+	}
+	return v
+}
+
+// nodeState is a node's state in words, worst first.
+func nodeState(n fleet.NodeView) (string, web.Tone) {
+	if n.State != models.NodeOnline {
+		return "No heartbeat", web.ToneFailed
+	}
+	sick := 0
+	for _, d := range n.Devices {
+		if d.State != models.DeviceOK {
+			sick++
+		}
+	}
+	if sick > 0 {
+		return count(sick, "GPU") + " not sold", web.ToneWarn
+	}
+	return "Healthy", web.ToneRunning
+}
+
+// cardsOf writes "2 × A100 80GB, 1 × RTX 4090".
+func cardsOf(n fleet.NodeView) string {
+	counts, order := map[string]int{}, []string{}
+	for _, d := range n.Devices {
+		name := cardName(d)
+		if counts[name] == 0 {
+			order = append(order, name)
+		}
+		counts[name]++
+	}
+	parts := make([]string, len(order))
+	for i, name := range order {
+		parts[i] = fmt.Sprintf("%d × %s", counts[name], name)
+	}
+	if len(parts) == 0 {
+		return "no GPUs reported"
+	}
+	return strings.Join(parts, ", ")
+}
+
+func cardName(d fleet.DeviceView) string {
+	if d.Facts.Name != "" {
+		return d.Facts.Name
+	}
+	return d.Name
+}
+
+func nodeRack(n fleet.NodeView, k fleetFacts) web.NodeRack {
+	r := web.NodeRack{ID: string(n.ID), Name: n.Name, Lost: n.State != models.NodeOnline, Simulated: n.HostInfo.Simulated,
+		Detail: cardsOf(n) + agentOf(n) + ", seen " + ago(n.SeenAt, k.at, time.UTC)}
+	r.State, r.Tone = nodeState(n)
+	for _, d := range n.Devices {
+		cell := web.DeviceCell{Name: fmt.Sprintf("GPU %d", d.Index), Bar: deviceBar(n.Name, d), Note: "–", Bad: d.State != models.DeviceOK}
+		cell.Bar.Tall = true
+		if s, ok := k.samples[d.UUID]; ok && s.TemperatureC != nil {
+			cell.Note = fmt.Sprintf("%.0f °C", *s.TemperatureC)
+		}
+		if cell.Bad {
+			cell.Note = deviceState(d)
+		}
+		r.Devices = append(r.Devices, cell)
+	}
+	return r
+}
+
+func agentOf(n fleet.NodeView) string {
+	if n.AgentVersion == "" {
+		return ""
+	}
+	return ", agent " + n.AgentVersion
+}
+
+// deviceState is a card's state in words.
+func deviceState(d fleet.DeviceView) string {
+	switch d.State {
+	case models.DeviceOK:
+		return "Healthy"
+	case models.DeviceAbsent:
+		return "Absent"
+	}
+	if d.Detail != "" {
+		return d.Detail
+	}
+	return "Not sold"
+}
+
+// deviceBar draws who holds what of a card, as an operator sees it. Slices that
+// no lease explains, and cards that are sick, are drawn as faults.
+func deviceBar(node string, d fleet.DeviceView) web.SliceBar {
+	name := fmt.Sprintf("%s GPU %d", node, d.Index)
+	bar := emptyBar(d.Facts)
+	if d.State == models.DeviceSick {
+		bar.Label = name + ": " + deviceState(d)
+		bar.Holds = []web.Hold{{Size: bar.Memory, Compute: bar.Compute, Kind: web.KindFault}}
+		return bar
+	}
+	var placed []gpu.Placement
+	for _, l := range d.Leases {
+		placed = append(placed, l.Placement())
+		bar.Holds = append(bar.Holds, holdOf(d.Facts, l.Placement(), web.KindOther))
+	}
+	for _, p := range d.Foreign {
+		bar.Holds = append(bar.Holds, holdOf(d.Facts, p, web.KindFault))
+	}
+	bar.Label = name + ": free"
+	if len(placed) > 0 {
+		bar.Label = name + ", held: " + strings.Join(spans(d.Facts, placed), ", ")
+	}
+	if len(d.Foreign) > 0 {
+		bar.Label += "; unexplained: " + strings.Join(spans(d.Facts, d.Foreign), ", ")
+	}
+	return bar
+}
+
+// nodeNeeds is what a person should look at on a node, worst first.
+func nodeNeeds(n fleet.NodeView, at models.Instant) (out []web.Alert) {
+	href, link := "/fleet/"+string(n.ID), "Look at "+n.Name
+	if n.State != models.NodeOnline {
+		a := web.Alert{Tone: web.ToneFailed, Word: "No heartbeat", At: clockTime(n.SeenAt, time.UTC), Lead: n.Name + " was last seen " + ago(n.SeenAt, at, time.UTC) + ".",
+			Text: "Nothing of it is sold.", Next: "look whether the agent runs there and reaches this portal.", Href: href, Link: link}
+		if n.SeenAt.IsZero() {
+			a.Lead, a.At = n.Name+" has joined and was never linked.", ""
+		}
+		if n.Instances > 0 {
+			a.Text = "Its " + count(n.Instances, "instance") + " may go on there; nothing is charged beyond what it confirmed."
+		}
+		out = append(out, a)
+	}
+	for _, d := range n.Devices {
+		switch {
+		case d.State == models.DeviceSick:
+			out = append(out, web.Alert{Tone: web.ToneWarn, Word: "GPU not sold", Lead: fmt.Sprintf("%s, GPU %d: %s.", n.Name, d.Index, strings.TrimSuffix(deviceState(d), ".")),
+				Text: "It takes no new rentals.", Next: "look at the card; it is sold again when the driver reports it well.", Href: href, Link: link})
+		case d.State == models.DeviceAbsent && len(d.Leases) > 0:
+			out = append(out, web.Alert{Tone: web.ToneFailed, Word: "GPU gone", Lead: fmt.Sprintf("%s no longer reports GPU %d.", n.Name, d.Index),
+				Text: count(len(d.Leases), "slice") + " of it are held.", Next: "reseat or replace the card, or terminate what holds it.", Href: href, Link: link})
+		case len(d.Foreign) > 0:
+			out = append(out, web.Alert{Tone: web.ToneWarn, Word: "Unexplained slices", Lead: fmt.Sprintf("%s, GPU %d carries %s that no lease explains.", n.Name, d.Index, count(len(d.Foreign), "slice")),
+				Text: "They are not sold.", Next: "the agent removes them when it connects; if they stay, look at the card.", Href: href, Link: link})
+		}
+	}
+	return out
+}
+
+// nodeView draws one node in full.
+func nodeView(n fleet.NodeView, on []fleet.InstanceView, accounts map[models.AccountID]string, k fleetFacts) web.NodeView {
+	v := web.NodeView{ID: string(n.ID), Name: n.Name, Detail: cardsOf(n) + agentOf(n) + ", seen " + ago(n.SeenAt, k.at, time.UTC)}
+	v.State, v.Tone = nodeState(n)
+	h := n.HostInfo
+	if h.Simulated {
+		v.Simulated = "These devices are a physical model of GPUs, not hardware, and CPU, memory and disk are those of the modelled host. Processes in instances are real."
+	}
+	v.Facts = nodeFacts(n, k.at)
+	v.Ladder = ladder(h.Runtime)
+	for _, d := range n.Devices {
+		v.Devices = append(v.Devices, nodeDevice(n.Name, d, k.samples))
+	}
+	for _, in := range on {
+		row := web.NodeInstance{ID: string(in.ID), Name: in.Name, Account: accounts[in.AccountID], SKU: skuName(in.SKU), Where: "–"}
+		row.State, row.Tone = stateView(in.Instance)
+		if len(in.Slices) > 0 {
+			s := in.Slices[0]
+			left, _ := captions(s.Model, s.Placement())
+			row.Where = fmt.Sprintf("GPU %d, %s", s.Device.Index, left)
+		}
+		v.Instances = append(v.Instances, row)
+	}
+	return v
+}
+
+func nodeFacts(n fleet.NodeView, at models.Instant) []web.Pair {
+	h := n.HostInfo
+	facts := []web.Pair{{Term: "Agent", Value: orDash(n.AgentVersion)}, {Term: "Kernel", Value: orDash(h.Kernel)}}
+	if h.MilliCPU > 0 {
+		facts = append(facts, web.Pair{Term: "Host", Value: fmt.Sprintf("%s, %s GiB RAM, %s GiB disk", cpus(h.MilliCPU), thousands(int64(h.MemoryMiB>>10)), thousands(int64(h.DiskGiB)))})
+	}
+	if h.Runtime.Driver != "" {
+		facts = append(facts, web.Pair{Term: "Runtime", Value: h.Runtime.Driver + ", " + h.Runtime.Mode})
+	}
+	for _, limit := range []string{"cpu", "memory", "pids", "disk"} {
+		if how, ok := h.Runtime.Limits[limit]; ok {
+			facts = append(facts, web.Pair{Term: "Limit of " + limit, Value: how})
+		}
+	}
+	facts = append(facts, web.Pair{Term: "Joined", Value: dayTime(n.CreatedAt, time.UTC)}, web.Pair{Term: "Seen", Value: ago(n.SeenAt, at, time.UTC)})
+	if n.ClockSkewMS > 1000 || n.ClockSkewMS < -1000 {
+		facts = append(facts, web.Pair{Term: "Clock", Value: fmt.Sprintf("off by %.1f s; never billed by", float64(n.ClockSkewMS)/1000)})
+	}
+	return facts
+}
+
+func orDash(s string) string {
+	if s == "" {
+		return "–"
+	}
+	return s
+}
+
+// ladder shows the ways of isolation as they were tried, best first.
+func ladder(r wire.Runtime) (out []web.LadderStep) {
+	below := false
+	for _, rung := range r.Ladder {
+		step := web.LadderStep{Name: rung.Mode, Reason: rung.Detail, Tried: !below, Chosen: rung.Mode == r.Mode}
+		below = below || step.Chosen
+		out = append(out, step)
+	}
+	return out
+}
+
+func nodeDevice(node string, d fleet.DeviceView, samples map[string]fleet.Sample) web.NodeDevice {
+	v := web.NodeDevice{Name: fmt.Sprintf("GPU %d", d.Index), UUID: d.UUID, Model: cardName(d), State: deviceState(d), Tone: web.ToneRunning}
+	if d.State != models.DeviceOK {
+		v.Tone = web.ToneWarn
+	}
+	v.Part.Bar = deviceBar(node, d)
+	if d.Facts.Partitions() {
+		memory, compute := 0, 0
+		for _, l := range d.Leases {
+			h := holdOf(d.Facts, l.Placement(), web.KindOther)
+			memory, compute = memory+h.Size, compute+h.Compute
+		}
+		v.Part.Left = fmt.Sprintf("%d of %d memory slices sold", memory, d.Facts.MemoryUnits)
+		v.Part.Right = fmt.Sprintf("%d of %d compute", compute, d.Facts.ComputeSlices)
+	} else {
+		v.Part.Left = "whole card, not sliced"
+	}
+	const none = "not measurable"
+	s, known := samples[d.UUID]
+	read := func(term string, value *float64, unit string) {
+		text := none
+		if !known {
+			text = "–"
+		} else if value != nil {
+			text = reading(*value) + unit
+		}
+		v.Readings = append(v.Readings, web.Pair{Term: term, Value: text})
+	}
+	read("Temperature", s.TemperatureC, " °C")
+	read("Power", s.PowerW, " W")
+	var used *float64
+	if s.MemoryMiB != nil {
+		mib := float64(*s.MemoryMiB)
+		used = &mib
+	}
+	read("Memory", used, " of "+thousands(int64(d.MemoryMiB))+" MiB")
+	read("Utilisation", s.UtilizationPercent, " %")
+	return v
+}
+
+// pricesView lists prices in force and planned.
+func pricesView(c money.Currency, now, planned []models.Price, skus []string, chosen string) web.PricesView {
+	v := web.PricesView{Symbol: c.Symbol, Zone: "UTC"}
+	row := func(p models.Price) web.PriceRow {
+		return web.PriceRow{SKU: p.SKU, Name: skuName(p.SKU), PerHour: perHour(c, p.PricePerHour), PerSecond: perSecond(c, p.PricePerHour)}
+	}
+	later := map[string][]models.Price{}
+	for _, p := range planned {
+		later[p.SKU] = append(later[p.SKU], p)
+	}
+	add := func(p models.Price) {
+		r := row(p)
+		r.State, r.Tone, r.From = "Planned", web.ToneWaiting, p.EffectiveAt.Time().Format("2 Jan 2006, 15:04")
+		v.Rows = append(v.Rows, r)
+	}
+	for _, p := range now {
+		r := row(p)
+		r.State, r.Tone, r.From = "Now", web.ToneRunning, "since "+fullDate(p.EffectiveAt.Time(), time.UTC)
+		v.Rows = append(v.Rows, r)
+		for _, next := range later[p.SKU] {
+			add(next)
+		}
+		delete(later, p.SKU)
+	}
+	for _, p := range planned { // of SKUs that have no price yet
+		if _, left := later[p.SKU]; left {
+			add(p)
+		}
+	}
+	for _, id := range skus {
+		v.SKUs = append(v.SKUs, web.ImageOption{Value: id, Label: skuName(id), Selected: id == chosen})
+	}
+	return v
+}

@@ -1,0 +1,113 @@
+package server
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"time"
+
+	"berth/fleet"
+	"berth/web"
+)
+
+// The charts' window, and how many readings of it the server draws: script gets
+// all of them, the drawing needs no more than it has pixels.
+const (
+	chartWindow = 15 * time.Minute
+	chartPoints = 180
+)
+
+// liveView draws the last minutes of a running instance.
+func liveView(k instanceFacts) *web.Live {
+	memory, top, limit, slow := 0, 0.0, 0.0, 0.0
+	whole := true
+	for _, s := range k.in.Slices {
+		memory += s.MemoryMiB
+		whole = whole && s.Size >= max(1, s.Model.MemoryUnits)
+		top, slow = max(top, float64(s.Model.TDPWatt)), float64(s.Model.SlowdownC)
+	}
+	limit = top
+	power := web.Chart{Key: "power_w", Label: "Power", Unit: " W", Top: max(100, top), Limit: limit, Right: fmt.Sprintf("limit %.0f W", limit)}
+	if !whole || limit == 0 {
+		power.Limit, power.Right = 0, "of the whole card only"
+	}
+	temperature := web.Chart{Key: "temperature_c", Label: "Temperature", Unit: " °C", Top: 100, Limit: slow}
+	if slow > 0 {
+		temperature.Right = fmt.Sprintf("limit %.0f °C", slow)
+	}
+	charts := []struct {
+		web.Chart
+		read func(fleet.Sample) *float64
+		peak bool
+	}{
+		{web.Chart{Key: "utilization_percent", Label: "GPU utilisation", Unit: " %", Top: 100}, func(s fleet.Sample) *float64 { return s.UtilizationPercent }, true},
+		{web.Chart{Key: "memory_mib", Label: "Memory", Unit: fmt.Sprintf(" of %s MiB", thousands(int64(memory))), Top: float64(max(1, memory))}, func(s fleet.Sample) *float64 {
+			if s.MemoryMiB == nil {
+				return nil
+			}
+			v := float64(*s.MemoryMiB)
+			return &v
+		}, false},
+		{temperature, func(s fleet.Sample) *float64 { return s.TemperatureC }, false},
+		{power, func(s fleet.Sample) *float64 { return s.PowerW }, false},
+	}
+	live := &web.Live{Window: "over the last 15 minutes", WindowSeconds: int(chartWindow / time.Second)}
+	for _, ch := range charts {
+		ch.Left = "−15 min"
+		top := fillChart(&ch.Chart, k, ch.read)
+		if ch.peak {
+			ch.Peak = "–"
+			if top != nil {
+				ch.Peak = reading(*top)
+			}
+		}
+		live.Charts = append(live.Charts, ch.Chart)
+	}
+	return live
+}
+
+// fillChart puts the window's readings in, one per step of time, and the newest
+// as a number. It returns the highest reading, nil without any.
+func fillChart(ch *web.Chart, k instanceFacts, read func(fleet.Sample) *float64) (peak *float64) {
+	begin := k.at.Add(-chartWindow)
+	steps := make([]*float64, chartPoints)
+	for _, s := range k.samples {
+		i := int(s.At.Sub(begin) * chartPoints / chartWindow)
+		if i < 0 || i > chartPoints || s.Run != k.in.Run {
+			continue
+		}
+		i = min(i, chartPoints-1)
+		v := read(s)
+		if v == nil {
+			continue
+		}
+		if steps[i] == nil || *v > *steps[i] { // a spike shorter than a step stays visible
+			steps[i] = v
+		}
+		if peak == nil || *v > *peak {
+			peak = v
+		}
+	}
+	if n := len(k.samples); n > 0 && k.at.Sub(k.samples[n-1].At) < freshFor*time.Second {
+		if v := read(k.samples[n-1]); v != nil {
+			ch.Now = reading(*v)
+		}
+	}
+	measured := false
+	for i, v := range steps {
+		if v == nil && !measured {
+			continue // nothing is drawn before the first reading
+		}
+		measured = true
+		ch.Points = append(ch.Points, web.Point{X: float64(i+1) / chartPoints, Y: v})
+	}
+	return peak
+}
+
+// reading writes a number as script does: one decimal at most, none from 1000.
+func reading(v float64) string {
+	if v >= 1000 {
+		return thousands(int64(math.Round(v)))
+	}
+	return strconv.FormatFloat(math.Round(v*10)/10, 'f', -1, 64)
+}
