@@ -362,3 +362,6 @@ func code(err error) string {
 	}
 	return fmt.Sprint(err)
 }
+
+// quiet is a log for tests in which warnings are what should happen.
+func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }

@@ -1,0 +1,470 @@
+package fleet_test
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"berth/fleet"
+	"berth/gpu"
+	"berth/models"
+	"berth/models/store"
+	"berth/models/store/storetest"
+	"berth/money"
+	"berth/wire"
+)
+
+// TestSeenThenGone is C2: what a node had and has no trace of failed at the first
+// inventory; what it never had is waited for.
+func TestSeenThenGone(t *testing.T) {
+	storetest.OnEach(t, func(t *testing.T, st *store.Store) {
+		w := newWorld(t, st)
+		b := w.join("gannet", cards("a100-80gb", "GPU-a")...)
+		acc := w.account("acc_a", 10*money.Unit)
+		running, starting, unheard := w.launch(w.order(acc, "a100-80gb.1g.10gb")), w.launch(w.order(acc, "a100-80gb.1g.10gb")), w.launch(w.order(acc, "a100-80gb.1g.10gb"))
+		b.run(running)
+		b.take(starting, wire.PhaseStarting)
+		b.deliver()
+		b.count(10)
+		b.disconnect()
+		clear(b.has)
+		w.pass(5 * time.Second)
+		b.connect()
+		for _, in := range []models.Instance{running, starting} {
+			v := w.inState(in, models.Failed)
+			if v.Reason != "lost" || len(v.Slices) != 0 || !strings.Contains(v.Detail, "no trace") {
+				t.Errorf("%s: %s, slices %+v", v.Reason, v.Detail, v.Slices)
+			}
+		}
+		if u := w.span(running, 1); u.State != models.SpanClosed || u.Cursor != 10 {
+			t.Errorf("span %+v", u)
+		}
+		if v := w.inState(unheard, models.Placing); len(v.Slices) != 1 {
+			t.Errorf("slices %+v", v.Slices)
+		}
+		b.run(unheard)
+		w.inState(unheard, models.Running)
+		w.sound(acc)
+	})
+}
+
+// TestEventsBeforeConclusions: an inventory that lacks an instance proves nothing
+// while the events that explain it are on their way, and an old one never does.
+func TestEventsBeforeConclusions(t *testing.T) {
+	w := newWorld(t, storetest.SQLite(t))
+	b := w.join("gannet", cards("a100-80gb", "GPU-a")...)
+	acc := w.account("acc_a", 10*money.Unit)
+	in := w.launch(w.order(acc, "a100-80gb.1g.10gb"))
+	o := b.run(in)
+	b.count(10)
+	b.disconnect()
+	w.pass(20 * time.Second)
+	o.Seconds += 20
+	b.end(o, wire.ReasonExited, ptr(0))
+	delete(b.has, o.ID) // and the node forgot it
+	cursor, err := w.fleet.NodeConnected(w.ctx, b.id, b.state(), w.now)
+	w.must(err)
+	w.inState(in, models.Running)
+	b.sent = int(cursor)
+	b.deliver()
+	if v := w.inState(in, models.Stopped); v.Span.Cursor != 30 {
+		t.Errorf("%d s charged, want 30", v.Span.Cursor)
+	}
+
+	early := b.state() // taken before the next one is heard of
+	next := w.launch(w.order(acc, "a100-80gb.1g.10gb"))
+	b.run(next)
+	w.must(w.fleet.NodeState(w.ctx, b.id, early, w.now))
+	w.inState(next, models.Running)
+}
+
+// TestPortalAwayWhileItRan: started, ran and ended with nobody listening: exactly
+// its seconds are charged, and not the time before or after.
+func TestPortalAwayWhileItRan(t *testing.T) {
+	w := newWorld(t, storetest.SQLite(t))
+	b := w.join("gannet", cards("a100-80gb", "GPU-a")...)
+	acc := w.account("acc_a", 10*money.Unit)
+	over, on := w.launch(w.order(acc, "a100-80gb.1g.10gb")), w.launch(w.order(acc, "a100-80gb.1g.10gb"))
+	b.disconnect()
+	w.pass(30 * time.Second)
+	o, still := b.take(over, wire.PhaseRunning), b.take(on, wire.PhaseRunning)
+	w.pass(50 * time.Second)
+	o.Seconds, still.Seconds = 50, 50
+	b.end(o, wire.ReasonExited, ptr(0))
+	w.pass(10 * time.Second)
+	still.Seconds = 60
+	b.connect()
+	if v := w.inState(over, models.Stopped); v.Span.Charged != over.PricePerHour.For(50) {
+		t.Errorf("charged for %d s", v.Span.Cursor)
+	}
+	v := w.inState(on, models.Running)
+	if v.Span.Cursor != 60 || v.Span.StartAt != w.now.Add(-60*time.Second) || v.RunningAt != v.Span.StartAt {
+		t.Errorf("span %+v, running at %v", v.Span, v.RunningAt.Time())
+	}
+	b.count(40)
+	if u := w.span(on, 1); u.Cursor != 100 {
+		t.Errorf("%d s, want 100", u.Cursor)
+	}
+}
+
+// TestSplitLeavesNoZombie is C7: terminated while the node was away; it comes
+// back running, is told that it is to be gone, and the card is not sold before.
+func TestSplitLeavesNoZombie(t *testing.T) {
+	storetest.OnEach(t, func(t *testing.T, st *store.Store) {
+		w := newWorld(t, st)
+		b := w.join("gannet", cards("a100-80gb", "GPU-a")...)
+		acc := w.account("acc_a", 10*money.Unit)
+		in := w.launch(w.order(acc, "a100-80gb"))
+		o := b.run(in)
+		b.count(60)
+		b.disconnect()
+		w.pass(2 * time.Minute)
+		_, err := w.fleet.Terminate(w.ctx, acc, in.ID, w.now)
+		w.must(err)
+		w.pass(8 * time.Minute)
+		o.Seconds += 600
+		b.connect()
+		w.inState(in, models.Stopping)
+		if n := w.available("a100-80gb"); n != 0 {
+			t.Error("the card is sold while it is held")
+		}
+		if d := b.wanted(in); d.Want != wire.WantGone {
+			t.Fatalf("desired %+v", d)
+		}
+		b.gone(o)
+		b.deliver()
+		v := w.inState(in, models.Terminated)
+		if v.Span.Cursor != 180 || v.Span.Charged != in.PricePerHour.For(180) {
+			t.Errorf("%d s charged, want those up to the click: 180", v.Span.Cursor)
+		}
+		if n := w.available("a100-80gb"); n != 1 {
+			t.Error("the card is not sold again")
+		}
+		// An instance nobody knows: in no desired state, so the node ends it.
+		b.has["ins_ghost"] = &wire.Observed{ID: "ins_ghost", Run: 1, Phase: wire.PhaseRunning, Seconds: 5,
+			Slices: []wire.Slice{{DeviceUUID: "GPU-a", Placement: gpu.Placement{Profile: "3g.40gb", Start: 4, Size: 4}}}}
+		b.answer()
+		if n := w.available("a100-80gb"); n != 0 {
+			t.Error("the card is sold whole while a slice nobody leased lies on it")
+		}
+		if n := w.available("a100-80gb.1g.10gb"); n != 4 {
+			t.Errorf("%d small slices beside it, want 4", n)
+		}
+		nodes, err := w.fleet.Nodes(w.ctx)
+		w.must(err)
+		if f := nodes[0].Devices[0].Foreign; len(f) != 1 || f[0].Start != 4 {
+			t.Errorf("foreign slices %+v", f)
+		}
+		delete(b.has, "ins_ghost")
+		b.answer()
+		if n := w.available("a100-80gb"); n != 1 {
+			t.Error("the card is not sold again")
+		}
+	})
+}
+
+// TestSilentNodeIsLost: after ten minutes that the portal was there to hear, the
+// charge ends with the last confirmed second; when the node comes back its
+// leases are let go, and what still runs there is ended.
+func TestSilentNodeIsLost(t *testing.T) {
+	storetest.OnEach(t, func(t *testing.T, st *store.Store) {
+		w := newWorld(t, st)
+		b := w.join("gannet", cards("a100-80gb", "GPU-a")...)
+		acc := w.account("acc_a", 10*money.Unit)
+		in, placing := w.launch(w.order(acc, "a100-80gb.1g.10gb")), w.launch(w.order(acc, "a100-80gb.1g.10gb"))
+		o := b.run(in)
+		b.count(100)
+		w.pass(time.Minute)
+		w.must(w.fleet.Sweep(w.ctx, w.now))
+		if n := w.available("a100-80gb.1g.10gb"); n != 0 {
+			t.Errorf("%d sold on a node that has been silent for a minute", n)
+		}
+		w.inState(in, models.Running)
+
+		// A portal that was away itself gives the node its time.
+		young := fleet.New(st, w.bill, fleet.Config{StartedAt: w.now.Add(9*time.Minute + 30*time.Second)}, quiet())
+		w.pass(10 * time.Minute)
+		w.must(young.Sweep(w.ctx, w.now))
+		w.inState(in, models.Running)
+
+		w.must(w.fleet.Sweep(w.ctx, w.now))
+		v := w.inState(in, models.Lost)
+		if v.Reason != "lost" || v.Span.State != models.SpanClosed || v.Span.Cursor != 100 || len(v.Slices) != 1 || v.Want != models.WantStopped {
+			t.Errorf("%+v", v)
+		}
+		w.inState(placing, models.Lost)
+		if l := w.wallet(acc); l.Held != 0 {
+			t.Errorf("held %d", l.Held)
+		}
+		w.must(w.fleet.Sweep(w.ctx, w.now)) // again: nothing to do
+
+		o.Seconds += 660
+		b.connect()
+		w.inState(in, models.Lost)
+		w.inState(placing, models.Stopped)
+		if d := b.wanted(in); d.Want != wire.WantStopped {
+			t.Fatalf("desired %+v", d)
+		}
+		b.end(o, wire.ReasonAsked, nil)
+		b.deliver()
+		v = w.inState(in, models.Stopped)
+		if v.Span.Cursor != 100 || len(v.Slices) != 0 {
+			t.Errorf("%+v", v)
+		}
+		w.sound(acc)
+	})
+}
+
+// TestCancelWhileCreating is C13 for each point of a launch, free of charge. The
+// node may have begun, or not have heard of it at all.
+func TestCancelWhileCreating(t *testing.T) {
+	w := newWorld(t, storetest.SQLite(t))
+	b := w.join("gannet", cards("a100-80gb", "GPU-a")...)
+	acc := w.account("acc_a", 10*money.Unit)
+	for _, reached := range []wire.Phase{"", wire.PhaseSlicing, wire.PhasePulling, wire.PhaseStarting} {
+		for _, terminate := range []bool{false, true} {
+			in := w.launch(w.order(acc, "a100-80gb"))
+			var o *wire.Observed
+			if reached != "" {
+				o = b.take(in, reached)
+				b.deliver()
+			}
+			var err error
+			if terminate {
+				_, err = w.fleet.Terminate(w.ctx, acc, in.ID, w.now)
+			} else {
+				_, err = w.fleet.Stop(w.ctx, acc, in.ID, w.now)
+			}
+			w.must(err)
+			if l := w.wallet(acc); l.Available() != 10*money.Unit {
+				t.Errorf("%q: the money is not back at once: %+v", reached, l)
+			}
+			want := models.Stopped
+			switch {
+			case o == nil:
+				b.answer()
+			case terminate:
+				b.gone(o)
+			default:
+				b.end(o, wire.ReasonAsked, nil)
+			}
+			b.deliver()
+			if terminate {
+				want = models.Terminated
+			}
+			if v := w.inState(in, want); v.Span.ID != "" || len(v.Slices) != 0 {
+				t.Errorf("%q: %+v", reached, v)
+			}
+			if n := w.available("a100-80gb"); n != 1 {
+				t.Errorf("%q: the card is busy", reached)
+			}
+		}
+	}
+}
+
+// TestRandomLives: launches are stopped, terminated, restarted and started at
+// random points, while the node is cut off, delivers late and doubles what it
+// says. At the end no card is busy, and each span is charged for its seconds.
+func TestRandomLives(t *testing.T) {
+	for seed := range uint64(6) {
+		w := newWorld(t, storetest.SQLite(t))
+		b := w.join("gannet", cards("a100-80gb", "GPU-a", "GPU-b")...)
+		acc := w.account("acc_a", 1000*money.Unit)
+		r := rand.New(rand.NewPCG(seed, 1))
+		var all []models.Instance
+		linked := true
+		for range 150 {
+			w.pass(time.Duration(r.IntN(3000)) * time.Millisecond)
+			switch r.IntN(10) {
+			case 0, 1:
+				if in, err := w.fleet.Launch(w.ctx, w.order(acc, []string{"a100-80gb.1g.10gb", "a100-80gb.3g.40gb", "a100-80gb"}[r.IntN(3)]), w.now); err == nil {
+					all = append(all, in)
+				} else if code(err) != "no_capacity" {
+					t.Fatal(err)
+				}
+			case 2, 3, 4:
+				if len(all) == 0 {
+					continue
+				}
+				id := all[r.IntN(len(all))].ID
+				act := []func(context.Context, models.AccountID, models.InstanceID, models.Instant) (models.Instance, error){
+					w.fleet.Stop, w.fleet.Terminate, w.fleet.Restart, w.fleet.Start}[r.IntN(4)]
+				var p *models.Problem
+				if _, err := act(w.ctx, acc, id, w.now); err != nil && !errors.As(err, &p) {
+					t.Fatal(err)
+				}
+			case 5:
+				if linked {
+					b.disconnect()
+				} else {
+					b.reconcile(r)
+					b.connect()
+				}
+				linked = !linked
+			default:
+				b.reconcile(r)
+				if linked {
+					b.deliver()
+					b.answer()
+					b.sendTick()
+				}
+			}
+			w.sound(acc)
+		}
+		if !linked {
+			b.connect()
+		}
+		for _, in := range all {
+			if _, err := w.fleet.Terminate(w.ctx, acc, in.ID, w.now); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for range 8 {
+			b.reconcile(r)
+			b.deliver()
+			b.answer()
+		}
+		for _, in := range all {
+			w.inState(in, models.Terminated)
+		}
+		if n := w.available("a100-80gb"); n != 2 {
+			t.Errorf("seed %d: %d of 2 cards free", seed, n)
+		}
+		spans, _, err := w.bill.Usage(w.ctx, acc, "", "", 1000)
+		w.must(err)
+		var sum money.Amount
+		for _, u := range spans {
+			sum += u.Charged
+			if u.State != models.SpanClosed || u.Charged != u.PricePerHour.For(u.Cursor) {
+				t.Errorf("seed %d: span %+v", seed, u)
+			}
+		}
+		if l := w.wallet(acc); l.Balance != 1000*money.Unit-sum || l.Held+l.Accrued != 0 {
+			t.Errorf("seed %d: wallet %+v after charges of %d", seed, l, sum)
+		}
+		if len(spans) == 0 {
+			t.Errorf("seed %d: nothing ever ran", seed)
+		}
+	}
+}
+
+// reconcile takes one step towards the desired state for each instance, as an
+// agent does, and counts the seconds of what runs.
+func (b *box) reconcile(r *rand.Rand) {
+	b.Helper()
+	wanted := map[string]wire.DesiredInstance{}
+	for _, d := range b.desired().Instances {
+		wanted[d.ID] = d
+	}
+	for id, o := range b.has {
+		d, ok := wanted[id]
+		if o.Phase == wire.PhaseRunning {
+			o.Seconds++
+		}
+		switch {
+		case !ok || d.Want == wire.WantGone:
+			b.gone(o)
+		case o.Phase != wire.PhaseStopped && (d.Want == wire.WantStopped || d.Run > o.Run):
+			b.end(o, wire.ReasonAsked, nil)
+		case o.Phase == wire.PhaseRunning && r.IntN(20) == 0:
+			b.end(o, wire.ReasonExited, ptr(r.IntN(2)))
+		}
+	}
+	for id, d := range wanted {
+		o := b.has[id]
+		switch {
+		case d.Want != wire.WantRunning:
+		case o == nil || o.Run < d.Run && o.Phase == wire.PhaseStopped:
+			o = &wire.Observed{ID: id, Run: d.Run, Phase: wire.PhaseSlicing, Slices: d.Slices}
+			b.has[id] = o
+			b.write(o)
+		case o.Phase == wire.PhaseSlicing:
+			o.Phase = wire.PhasePulling
+			b.write(o)
+		case o.Phase == wire.PhasePulling:
+			o.Phase = wire.PhaseStarting
+			b.write(o)
+		case o.Phase == wire.PhaseStarting:
+			o.Phase = wire.PhaseRunning
+			b.write(o)
+		}
+	}
+}
+
+// TestJournalBeginsAnew: an emptied data directory does not make a node mute.
+func TestJournalBeginsAnew(t *testing.T) {
+	w := newWorld(t, storetest.SQLite(t))
+	b := w.join("gannet", cards("a100-80gb", "GPU-a")...)
+	acc := w.account("acc_a", 10*money.Unit)
+	in := w.launch(w.order(acc, "a100-80gb.1g.10gb"))
+	b.run(in)
+	b.disconnect()
+	clear(b.has)
+	b.journal, b.sent = nil, 0
+	b.connect()
+	w.inState(in, models.Failed)
+	next := w.launch(w.order(acc, "a100-80gb.1g.10gb"))
+	b.run(next)
+	w.inState(next, models.Running)
+}
+
+// TestMissingMeterIsFound is C28 (b): a running instance without a span is found,
+// and metered again for what its node confirmed.
+func TestMissingMeterIsFound(t *testing.T) {
+	storetest.OnEach(t, func(t *testing.T, st *store.Store) {
+		w := newWorld(t, st)
+		w.fleet = fleet.New(st, w.bill, fleet.Config{StartedAt: w.now}, quiet())
+		b := w.join("gannet", cards("a100-80gb", "GPU-a")...)
+		acc := w.account("acc_a", 10*money.Unit)
+		in := w.launch(w.order(acc, "a100-80gb.1g.10gb"))
+		// A row is lost: as if the instance had come to run without its span.
+		w.inTx(func(tx *store.Tx) error {
+			row, err := tx.LockInstance(in.ID)
+			if err != nil {
+				return err
+			}
+			was := row.State
+			row.State, row.RunningAt = models.Running, w.now
+			return tx.SaveInstance(row, was, row.Run)
+		})
+		b.has[string(in.ID)] = &wire.Observed{ID: string(in.ID), Run: 1, Phase: wire.PhaseRunning}
+		b.count(20)
+		w.pass(15 * time.Second)
+		w.must(w.fleet.Sweep(w.ctx, w.now))
+		if u := w.span(in, 1); u.Cursor != 20 || u.State != models.SpanRunning {
+			t.Errorf("span %+v", u)
+		}
+		w.pass(-15 * time.Second)
+		b.count(30)
+		if u := w.span(in, 1); u.Charged != in.PricePerHour.For(50) {
+			t.Errorf("span %+v", u)
+		}
+	})
+}
+
+// TestNobodyElsesInstance: a node can neither move nor charge what is not its own.
+func TestNobodyElsesInstance(t *testing.T) {
+	w := newWorld(t, storetest.SQLite(t))
+	w.fleet = fleet.New(w.st, w.bill, fleet.Config{StartedAt: w.now}, quiet())
+	b, thief := w.join("gannet", cards("rtx4090", "GPU-r")...), w.join("skua", cards("l4", "GPU-l")...)
+	acc := w.account("acc_a", 10*money.Unit)
+	in := w.launch(w.order(acc, "rtx4090"))
+	b.run(in)
+	w.pass(time.Hour)
+	thief.has[string(in.ID)] = &wire.Observed{ID: string(in.ID), Run: 1, Phase: wire.PhaseRunning, Seconds: 3600}
+	thief.sendTick()
+	thief.end(thief.has[string(in.ID)], wire.ReasonAsked, nil)
+	thief.deliver()
+	thief.devices = append(thief.devices, b.devices[0])
+	thief.connect()
+	v := w.inState(in, models.Running)
+	if v.Span.Cursor != 0 || v.Slices[0].Device.NodeID != b.id {
+		t.Errorf("%+v", v)
+	}
+	if got := w.fleet.Samples(in.ID, 0); len(got) != 0 {
+		t.Errorf("%d samples from another node", len(got))
+	}
+}
