@@ -137,6 +137,7 @@ func (a *Agent) Run(ctx context.Context) error {
 		}
 	}}
 
+	sup.begin(ctx) // before the first request for the state: it must miss nothing
 	log.Info("agent runs", "portal", portal, "runtime", host.Runtime.Mode, "simulated", host.Simulated)
 	var parts sync.WaitGroup
 	parts.Go(func() { sup.run(ctx) })
@@ -149,26 +150,31 @@ func (a *Agent) Run(ctx context.Context) error {
 
 // state is a snapshot of the node.
 func (a *Agent) state(ctx context.Context, sup *supervisor, host wire.Host) (wire.State, error) {
-	cards, err := a.config.Devices.Inventory(ctx)
-	if err != nil {
-		return wire.State{}, fmt.Errorf("list devices: %w", err)
-	}
+	// The numbers first: what the snapshot lacks then is lacking as of these
+	// numbers or later. The other way round, an instance that came up in between
+	// would be missing as of a number that tells of it, and be taken for lost.
+	sup.mu.Lock()
+	generation := sup.desired.Generation
+	sup.mu.Unlock()
+	last := sup.journal.lastSeq()
 	instances, err := sup.observed(ctx)
 	if err != nil {
 		return wire.State{}, err
 	}
-	sup.mu.Lock()
-	generation := sup.desired.Generation
-	sup.mu.Unlock()
+	before := sup.slicer.grants.all()
+	cards, err := a.config.Devices.Inventory(ctx)
+	if err != nil {
+		return wire.State{}, fmt.Errorf("list devices: %w", err)
+	}
 	return wire.State{
 		Version:      wire.Version,
 		AgentVersion: a.config.Version,
 		BootID:       sup.bootID,
 		Generation:   generation,
-		LastEvent:    sup.journal.lastSeq(),
+		LastEvent:    last,
 		At:           sup.now().UTC(),
 		Host:         host,
-		Devices:      describeDevices(cards, sup.slicer.grants),
+		Devices:      describeDevices(cards, append(before, sup.slicer.grants.all()...)),
 		Instances:    instances,
 	}, nil
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"berth/agent/runtime"
 	"berth/wire"
 )
@@ -107,8 +109,14 @@ func (w *worker) stop(ctx context.Context, run int, why verdict, grace time.Dura
 func (w *worker) why(o order, seen runtime.Observed) verdict {
 	v := verdict{reason: wire.ReasonNode, detail: seen.Reason, exitCode: seen.ExitCode}
 	switch seen.Cause {
-	case runtime.CauseExit, runtime.CauseMemory:
+	case runtime.CauseExit:
 		v.reason = wire.ReasonExited
+	case runtime.CauseMemory:
+		v.reason = wire.ReasonExited
+		if v.exitCode == nil {
+			killed := 128 + int(unix.SIGKILL)
+			v.exitCode = &killed
+		}
 	case runtime.CausePaid:
 		v.reason = wire.ReasonPaidUntil
 	case runtime.CauseStartup, runtime.CauseCommand:

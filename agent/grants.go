@@ -117,18 +117,15 @@ func (g *grants) put(instance string, held []heldSlice) error {
 	return err
 }
 
-// explains reports whether a slice on a device is on record.
-func (g *grants) explains(card, uuid string, p gpu.Placement) bool {
+// all returns every grant of every instance.
+func (g *grants) all() []heldSlice {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	var out []heldSlice
 	for _, held := range g.held {
-		for _, h := range held {
-			if h.UUID == uuid || h.UUID == "" && h.DeviceUUID == card && h.Placement == p {
-				return true
-			}
-		}
+		out = append(out, held...)
 	}
-	return false
+	return out
 }
 
 func same(a, b wire.Slice) bool {

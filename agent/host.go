@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	goruntime "runtime"
@@ -82,13 +83,18 @@ func describeRuntime(info runtime.Info, images []string) wire.Runtime {
 
 // describeDevices reports the cards. One with a slice that Berth did not make is
 // not for sale: somebody's job may run there, so it is shown and never touched.
-func describeDevices(cards []device.Card, g *grants) []wire.Device {
+// granted is the record from before and after the cards were read, so that a
+// slice which came or went meanwhile is not taken for somebody else's.
+func describeDevices(cards []device.Card, granted []heldSlice) []wire.Device {
 	var out []wire.Device
 	for _, c := range cards {
 		d := wire.Device{UUID: c.UUID, Index: c.Index, Model: c.Model, Name: c.Name, MemoryMiB: c.MemoryMiB, MIG: c.MIG, Health: c.Health}
 		for _, s := range c.Slices {
 			d.Slices = append(d.Slices, s.Placement)
-			if d.Health == device.HealthOK && !g.explains(c.UUID, s.UUID, s.Placement) {
+			ours := slices.ContainsFunc(granted, func(h heldSlice) bool {
+				return h.UUID == s.UUID || h.UUID == "" && h.DeviceUUID == c.UUID && h.Placement == s.Placement
+			})
+			if d.Health == device.HealthOK && !ours {
 				d.Health = fmt.Sprintf("occupied outside Berth: slice %s (%s)", s.Placement, s.UUID)
 			}
 		}

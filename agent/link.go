@@ -18,6 +18,7 @@ import (
 	"github.com/gorilla/websocket"
 	"github.com/hashicorp/yamux"
 
+	"berth/tunnel"
 	"berth/wire"
 )
 
@@ -66,7 +67,7 @@ func (l *link) run(ctx context.Context, channel wire.Channel) {
 }
 
 // dial fetches a challenge, signs it for this channel and opens the WebSocket.
-func (l *link) dial(ctx context.Context, channel wire.Channel) (*wsConn, error) {
+func (l *link) dial(ctx context.Context, channel wire.Channel) (*websocket.Conn, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, l.portal+wire.ChallengePath, nil)
 	if err != nil {
 		return nil, err
@@ -88,13 +89,13 @@ func (l *link) dial(ctx context.Context, channel wire.Channel) (*wsConn, error) 
 	dialer := websocket.Dialer{
 		Proxy:            http.ProxyFromEnvironment,
 		HandshakeTimeout: 15 * time.Second,
-		ReadBufferSize:   64 << 10,
-		WriteBufferSize:  64 << 10,
+		ReadBufferSize:   tunnel.BufferSize,
+		WriteBufferSize:  tunnel.BufferSize,
 	}
 	address := "ws" + strings.TrimPrefix(l.portal, "http") + wire.LinkPath + "?channel=" + url.QueryEscape(string(channel))
 	ws, resp, err := dialer.DialContext(ctx, address, head)
 	if err == nil {
-		return &wsConn{Conn: ws}, nil
+		return ws, nil
 	}
 	if resp != nil && errors.Is(err, websocket.ErrBadHandshake) {
 		body, _ := io.ReadAll(io.LimitReader(resp.Body, 4<<10)) // gorilla keeps the first bytes only
@@ -105,8 +106,8 @@ func (l *link) dial(ctx context.Context, channel wire.Channel) (*wsConn, error) 
 
 // serve answers the portal's requests until the connection or ctx ends, and
 // returns when the last of its handlers has ended.
-func (l *link) serve(ctx context.Context, conn *wsConn, channel wire.Channel) error {
-	session, err := yamux.Server(conn, yamuxConfig(channel, l.log))
+func (l *link) serve(ctx context.Context, conn *websocket.Conn, channel wire.Channel) error {
+	session, err := tunnel.Server(conn, channel.Window(), l.log)
 	if err != nil {
 		conn.Close()
 		return err
@@ -133,21 +134,6 @@ func (l *link) serve(ctx context.Context, conn *wsConn, channel wire.Channel) er
 		err = errors.New("the connection ended")
 	}
 	return err
-}
-
-// yamuxConfig holds the settings measured for this link: a dead peer is noticed
-// within KeepAliveInterval + ConnectionWriteTimeout, 10 s.
-func yamuxConfig(channel wire.Channel, log *slog.Logger) *yamux.Config {
-	return &yamux.Config{
-		AcceptBacklog:          256,
-		EnableKeepAlive:        true,
-		KeepAliveInterval:      5 * time.Second,
-		ConnectionWriteTimeout: 5 * time.Second,
-		MaxStreamWindowSize:    channel.Window(),
-		StreamOpenTimeout:      15 * time.Second,
-		StreamCloseTimeout:     time.Minute,
-		Logger:                 slog.NewLogLogger(log.Handler(), slog.LevelDebug),
-	}
 }
 
 // gate lets requests through until it is closed, and its closing waits for the

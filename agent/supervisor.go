@@ -52,11 +52,16 @@ func (s *supervisor) desiredFile() string { return filepath.Join(s.dir, "desired
 // the portal is away.
 func (s *supervisor) load() error { return readJSON(s.desiredFile(), &s.desired) }
 
-// run supervises until ctx ends; instances go on without it.
-func (s *supervisor) run(ctx context.Context) {
+// begin gives each instance its worker, which work until ctx ends.
+func (s *supervisor) begin(ctx context.Context) {
 	s.mu.Lock()
 	s.ctx = ctx
 	s.mu.Unlock()
+	s.sweep(ctx)
+}
+
+// run supervises until ctx ends; instances go on without it.
+func (s *supervisor) run(ctx context.Context) {
 	changes := s.runtime.Watch(ctx)
 	tick := time.NewTicker(sweepEvery)
 	defer tick.Stop()
@@ -72,6 +77,8 @@ func (s *supervisor) run(ctx context.Context) {
 			case <-tick.C:
 				waiting = false
 			case <-ctx.Done():
+				s.mu.Lock() // a sweep that has just begun workers is over after this
+				s.mu.Unlock()
 				s.running.Wait()
 				return
 			}
@@ -153,7 +160,8 @@ func (s *supervisor) sweep(ctx context.Context) {
 	}
 	for _, id := range ids {
 		if s.workers[id] == nil {
-			w := &worker{supervisor: s, id: id, awake: make(chan struct{}, 1), view: wire.Observed{ID: id}}
+			i := slices.IndexFunc(listed, func(o runtime.Observed) bool { return o.Instance == id })
+			w := &worker{supervisor: s, id: id, awake: make(chan struct{}, 1), view: s.firstView(id, listed, i)}
 			s.workers[id] = w
 			s.running.Go(func() { w.run(s.ctx) })
 		}
@@ -161,6 +169,21 @@ func (s *supervisor) sweep(ctx context.Context) {
 	for _, w := range s.workers {
 		w.wake()
 	}
+}
+
+// firstView is what is known of an instance before its worker has looked: a State
+// that lacked a running instance would have it taken for lost.
+func (s *supervisor) firstView(id string, listed []runtime.Observed, i int) wire.Observed {
+	if i >= 0 && !listed[i].Phase.Over() {
+		return viewOfRun(listed[i])
+	}
+	if last, said := s.journal.newestOf(id); said {
+		return viewOfEvent(last)
+	}
+	if i >= 0 {
+		return wire.Observed{ID: id, Run: listed[i].Run, Phase: wire.PhaseStopping, Seconds: listed[i].Seconds}
+	}
+	return wire.Observed{ID: id}
 }
 
 // wake makes the instance's worker look again.

@@ -193,11 +193,7 @@ func (w *worker) say(ev wire.Event) error {
 }
 
 // showEvent makes the view what the event says.
-func (w *worker) showEvent(ev wire.Event) {
-	w.show(func(o *wire.Observed) {
-		*o = wire.Observed{ID: w.id, Run: ev.Run, Phase: ev.Phase, Reason: ev.Reason, Detail: ev.Detail, ExitCode: ev.ExitCode, Seconds: ev.Seconds, Progress: ev.Progress}
-	})
-}
+func (w *worker) showEvent(ev wire.Event) { w.show(func(o *wire.Observed) { *o = viewOfEvent(ev) }) }
 
 func (w *worker) show(change func(*wire.Observed)) {
 	w.mu.Lock()
@@ -207,6 +203,20 @@ func (w *worker) show(change func(*wire.Observed)) {
 
 // showRun makes the view what the runtime says of a living run.
 func (w *worker) showRun(seen runtime.Observed) {
+	w.show(func(o *wire.Observed) {
+		v := viewOfRun(seen)
+		if o.Run == v.Run {
+			v.Seconds = max(v.Seconds, o.Seconds)
+		}
+		*o = v
+	})
+}
+
+func viewOfEvent(ev wire.Event) wire.Observed {
+	return wire.Observed{ID: ev.Instance, Run: ev.Run, Phase: ev.Phase, Reason: ev.Reason, Detail: ev.Detail, ExitCode: ev.ExitCode, Seconds: ev.Seconds, Progress: ev.Progress}
+}
+
+func viewOfRun(seen runtime.Observed) wire.Observed {
 	phase := wire.PhaseStarting
 	switch seen.Phase {
 	case runtime.Running:
@@ -214,11 +224,5 @@ func (w *worker) showRun(seen runtime.Observed) {
 	case runtime.Stopping:
 		phase = wire.PhaseStopping
 	}
-	w.show(func(o *wire.Observed) {
-		seconds := seen.Seconds
-		if o.Run == seen.Run {
-			seconds = max(seconds, o.Seconds)
-		}
-		*o = wire.Observed{ID: w.id, Run: seen.Run, Phase: phase, Seconds: seconds}
-	})
+	return wire.Observed{ID: seen.Instance, Run: seen.Run, Phase: phase, Seconds: seen.Seconds}
 }
