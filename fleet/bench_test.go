@@ -1,0 +1,57 @@
+package fleet_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"berth/models"
+	"berth/models/store"
+	"berth/models/store/storetest"
+	"berth/money"
+	"berth/wire"
+)
+
+// BenchmarkNodeTick1000 meters a thousand running instances with one tick: the
+// reports per second of the meter.
+//
+//	go test ./fleet -run '^$' -bench NodeTick1000
+func BenchmarkNodeTick1000(b *testing.B) {
+	b.Run("sqlite", func(b *testing.B) { benchmarkTick(b, storetest.SQLite(b)) })
+	b.Run("postgres", func(b *testing.B) { benchmarkTick(b, storetest.Postgres(b)) })
+}
+
+func benchmarkTick(b *testing.B, st *store.Store) {
+	const n = 1000
+	w := newWorld(b, st)
+	node := w.join("gannet", cards("rtx4090", "GPU-r")...)
+	var accounts []models.AccountID
+	for i := range 100 {
+		accounts = append(accounts, w.account(models.AccountID(fmt.Sprintf("acc_%03d", i)), 100_000*money.Unit))
+	}
+	w.inTx(func(tx *store.Tx) error {
+		for i := range n {
+			in := models.Instance{ID: models.InstanceID(fmt.Sprintf("ins_%04d", i)), AccountID: accounts[i%100], NodeID: node.id, Name: fmt.Sprintf("i-%d", i), SKU: "rtx4090",
+				BillingMode: models.OnDemand, PricePerHour: 390_000, Currency: "USD", State: models.Running, Want: models.WantRunning, Run: 1, RequestedAt: w.now, RunningAt: w.now}
+			if err := tx.InsertInstance(in); err != nil {
+				return err
+			}
+			if err := w.bill.OpenSpan(tx, in, 0, w.now); err != nil {
+				return err
+			}
+			node.has[string(in.ID)] = &wire.Observed{ID: string(in.ID), Run: 1, Phase: wire.PhaseRunning}
+		}
+		return nil
+	})
+	for b.Loop() {
+		w.pass(time.Second)
+		for _, o := range node.has {
+			o.Seconds++
+		}
+		node.sendTick()
+	}
+	b.ReportMetric(float64(b.N*n)/b.Elapsed().Seconds(), "reports/s")
+	if got := w.span(models.Instance{ID: "ins_0000"}, 1); got.Cursor == 0 {
+		b.Fatal("nothing was metered")
+	}
+}

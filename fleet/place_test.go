@@ -1,0 +1,170 @@
+package fleet
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"berth/gpu"
+	"berth/models"
+	"berth/wire"
+)
+
+func at(profile string, start, size int) gpu.Placement {
+	return gpu.Placement{Profile: profile, Start: start, Size: size}
+}
+
+// on makes an online site of cards of one model, each with what lies on it.
+func on(name string, model gpu.ModelID, used ...[]gpu.Placement) site {
+	m, err := gpu.Lookup(model)
+	if err != nil {
+		panic(err)
+	}
+	s := site{node: models.Node{ID: models.NodeID(name), Name: name, State: models.NodeOnline}, freeDisk: 100, devices: len(used),
+		host: wire.Host{MilliCPU: 32_000, MemoryMiB: 64 << 10, Runtime: wire.Runtime{Images: []string{"host"}}}}
+	for i, u := range used {
+		s.cards = append(s.cards, card{device: models.Device{UUID: name + string(rune('0'+i)), Index: i}, model: m, used: u})
+	}
+	return s
+}
+
+func sku(t testing.TB, id string) gpu.SKU {
+	s, err := gpu.ParseSKU(id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func TestPlace(t *testing.T) {
+	whole := []gpu.Placement{at(gpu.Whole, 0, 8)}
+	broken := []gpu.Placement{at("1g.10gb", 0, 1)}
+	off := on("off", "a100-80gb", nil)
+	off.node.State = models.NodeOffline
+	for name, tc := range map[string]struct {
+		sites []site
+		sku   string
+		want  []string // card@start
+		why   string
+	}{
+		"a broken card before an untouched one": {[]site{on("a", "a100-80gb", nil, broken), on("b", "a100-80gb", nil)}, "a100-80gb.1g.10gb", []string{"a1@1"}, "already in slices"},
+		"an untouched card when none fits":      {[]site{on("a", "a100-80gb", whole, nil)}, "a100-80gb.1g.10gb", []string{"a1@6"}, "untouched"},
+		"whole on an untouched card":            {[]site{on("a", "a100-80gb", broken), on("b", "a100-80gb", nil)}, "a100-80gb", []string{"b0@0"}, "untouched"},
+		"3g at 4 first":                         {[]site{on("a", "a100-80gb", nil)}, "a100-80gb.3g.40gb", []string{"a0@4"}, ""},
+		"another model is passed over":          {[]site{on("a", "h100-80gb", nil), on("b", "a100-80gb", nil)}, "a100-80gb", []string{"b0@0"}, ""},
+		"an offline node is passed over":        {[]site{off, on("on", "a100-80gb", nil)}, "a100-80gb", []string{"on0@0"}, ""},
+		"two cards of one node":                 {[]site{on("a", "a100-80gb", nil, broken), on("b", "a100-80gb", nil, nil, nil), on("c", "a100-80gb", nil, nil)}, "a100-80gb.x2", []string{"c0@0", "c1@0"}, "leaves the fewest"},
+		"two slices on two cards":               {[]site{on("a", "a100-80gb", broken, nil)}, "a100-80gb.1g.10gb.x2", []string{"a0@1", "a1@6"}, ""},
+		"two on one card are refused":           {[]site{on("a", "a100-80gb", broken, whole)}, "a100-80gb.1g.10gb.x2", nil, "2 different cards"},
+		"none untouched":                        {[]site{on("a", "a100-80gb", broken, whole)}, "a100-80gb", nil, "1 rented whole, 1 in slices"},
+		"only offline":                          {[]site{off}, "a100-80gb", nil, "online"},
+		"no such card":                          {[]site{on("a", "rtx4090", nil)}, "a100-80gb", nil, "no card"},
+		"no sites":                              {nil, "a100-80gb", nil, "online"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l, err := place(tc.sites, request{sku: sku(t, tc.sku), image: "host", diskGiB: 10})
+			if tc.want == nil {
+				var p *models.Problem
+				if !errors.As(err, &p) || p.Code != models.NoCapacity || !strings.Contains(p.What, tc.why) || p.Next == "" {
+					t.Errorf("%v", err)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, s := range l.slices {
+				got = append(got, s.card.device.UUID+"@"+string(rune('0'+s.at.Start)))
+			}
+			if !slices.Equal(got, tc.want) || !strings.Contains(l.why, tc.why) || !strings.HasSuffix(l.why, ".") {
+				t.Errorf("%v, %q", got, l.why)
+			}
+		})
+	}
+}
+
+func TestAlternatives(t *testing.T) {
+	sites := []site{on("a", "a100-80gb", []gpu.Placement{at("3g.40gb", 0, 4)}), on("b", "rtx4090", nil)}
+	got := alternatives(sites, sku(t, "a100-80gb"))
+	if len(got) == 0 || got[0] != "a100-80gb.3g.40gb" || !slices.Contains(got, "rtx4090") {
+		t.Errorf("%v", got)
+	}
+}
+
+func TestGroups(t *testing.T) {
+	for _, tc := range []struct {
+		room []int
+		n    int
+		want int
+	}{
+		{[]int{1, 1, 1}, 1, 3}, {[]int{1, 1, 1}, 2, 1}, {[]int{7, 1}, 2, 1}, {[]int{7, 7}, 2, 7}, {[]int{2, 2, 2}, 2, 3}, {nil, 1, 0}, {[]int{5}, 2, 0},
+	} {
+		if got := groups(tc.room, tc.n); got != tc.want {
+			t.Errorf("groups(%v, %d) = %d, want %d", tc.room, tc.n, got, tc.want)
+		}
+	}
+}
+
+// TestOfferedIsPlaceable: as many as are offered can be launched one after the
+// other, whatever lies on the cards before, and then none.
+func TestOfferedIsPlaceable(t *testing.T) {
+	skus := sold([]site{on("a", "a100-80gb", nil), on("b", "a30-24gb", nil), on("c", "rtx4090", nil)})
+	rapid.Check(t, func(r *rapid.T) {
+		sites := []site{on("a", "a100-80gb", nil, nil), on("b", "a30-24gb", nil), on("c", "rtx4090", nil)}
+		put := func(l landing) {
+			for i := range sites {
+				for j := range sites[i].cards {
+					for _, s := range l.slices {
+						if sites[i].cards[j].device.UUID == s.card.device.UUID {
+							sites[i].cards[j].used = append(sites[i].cards[j].used, s.at)
+						}
+					}
+				}
+			}
+		}
+		for range rapid.IntRange(0, 8).Draw(r, "before") {
+			if l, err := place(sites, request{sku: rapid.SampledFrom(skus).Draw(r, "other")}); err == nil {
+				put(l)
+			}
+		}
+		want := rapid.SampledFrom(skus).Draw(r, "sku")
+		model, profile, err := want.Slice()
+		if err != nil {
+			r.Fatal(err)
+		}
+		offered := 0
+		for _, s := range sites {
+			n, _ := countFit(s, want, model, profile)
+			offered += n
+		}
+		for i := range offered {
+			l, err := place(sites, request{sku: want})
+			if err != nil {
+				// The chooser keeps large slices possible, so it may strand one of
+				// these that the count, which is of this SKU alone, could still pack.
+				r.Fatalf("%s: %d of %d offered, then %v", want.ID, i, offered, err)
+			}
+			put(l)
+			for _, s := range sites {
+				for _, c := range s.cards {
+					if err := c.model.CheckLayout(c.used); err != nil {
+						r.Fatal(err)
+					}
+				}
+			}
+		}
+		if _, err := place(sites, request{sku: want}); err == nil {
+			r.Fatalf("%s: more than the %d offered", want.ID, offered)
+		}
+	})
+}
+
+func TestMakeName(t *testing.T) {
+	if a, b := makeName("ins_1", nil), makeName("ins_1", []string{makeName("ins_1", nil)}); a == b || !strings.HasSuffix(a, "-01") || !strings.HasSuffix(b, "-02") {
+		t.Error(a, b)
+	}
+}

@@ -1,0 +1,142 @@
+package fleet
+
+import (
+	"sync"
+	"testing"
+	"time"
+
+	"berth/models"
+)
+
+func TestRing(t *testing.T) {
+	tel := newTelemetry()
+	start := models.At(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
+	util, memory := 50.0, int64(7)
+	for i := range KeptSamples + 50 {
+		s := Sample{At: start.Add(time.Duration(i) * time.Second), Run: 3, Seconds: int64(i)}
+		if i%2 == 0 {
+			s.UtilizationPercent, s.MemoryMiB = &util, &memory
+		}
+		tel.add("k", s)
+	}
+	all := tel.samples("k", 0)
+	if len(all) != KeptSamples || all[0].Seconds != 50 || all[KeptSamples-1].Seconds != KeptSamples+49 {
+		t.Fatalf("%d kept, from second %d", len(all), all[0].Seconds)
+	}
+	for i, s := range all {
+		if i > 0 && s.Seq != all[i-1].Seq+1 || s.Run != 3 {
+			t.Fatalf("%+v after %+v", s, all[i-1])
+		}
+		if even := s.Seconds%2 == 0; (s.UtilizationPercent != nil) != even || (s.MemoryMiB != nil) != even || s.TemperatureC != nil || s.PowerW != nil {
+			t.Fatalf("a reading was made up or lost: %+v", s)
+		}
+	}
+	if got := tel.samples("k", all[KeptSamples-11].Seq); len(got) != 10 {
+		t.Errorf("%d after the tenth last", len(got))
+	}
+	if got := tel.samples("other", 0); got != nil {
+		t.Errorf("%v", got)
+	}
+	// A portal that begins anew numbers above what it numbered before.
+	fresh := newTelemetry()
+	fresh.add("k", Sample{At: start.Add((KeptSamples + 50) * time.Second)})
+	if got := fresh.samples("k", 0)[0].Seq; got <= all[KeptSamples-1].Seq {
+		t.Errorf("numbers begin again at %d", got)
+	}
+	// Two in one second, or a clock that goes back, do not repeat a number.
+	for range 3 {
+		fresh.add("k", Sample{At: start})
+	}
+	got := fresh.samples("k", 0)
+	for i := 1; i < len(got); i++ {
+		if got[i].Seq <= got[i-1].Seq {
+			t.Errorf("%d after %d", got[i].Seq, got[i-1].Seq)
+		}
+	}
+	tel.forget(start)
+	if len(tel.samples("k", 0)) == 0 {
+		t.Error("forgot what is new")
+	}
+	tel.forget(start.Add(time.Hour))
+	if len(tel.samples("k", 0)) != 0 {
+		t.Error("kept what is old")
+	}
+}
+
+// TestSlowReaders: whoever reads loses nothing, whoever does not loses its
+// oldest, and the publisher waits for neither.
+func TestSlowReaders(t *testing.T) {
+	tel := newTelemetry()
+	at := models.At(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
+	tel.add("k", Sample{At: at, Seconds: 0})
+	kept, quick := tel.subscribe("k", 0)
+	_, slow := tel.subscribe("k", kept[0].Seq)
+	const n = 500
+	got := make(chan int64)
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for range n {
+			got <- (<-quick.C()).Seconds
+		}
+	})
+	for i := range n {
+		tel.add("k", Sample{At: at, Seconds: int64(i) + 1})
+		if s := <-got; s != int64(i)+1 {
+			t.Fatalf("read %d, want %d", s, i+1)
+		}
+	}
+	wg.Wait()
+	if len(kept) != 1 || len(slow.C()) != feedQueue {
+		t.Errorf("kept %d, queued %d", len(kept), len(slow.C()))
+	}
+	if first := (<-slow.C()).Seconds; first != n-feedQueue+1 {
+		t.Errorf("the slow reader goes on at %d, want its newest %d", first, feedQueue)
+	}
+	slow.Close()
+	slow.Close()
+	tel.add("k", Sample{At: at})
+	if len(slow.C()) != feedQueue-1 {
+		t.Error("a closed feed still gets samples")
+	}
+	quick.Close()
+	tel.forget(at.Add(time.Hour))
+	if len(tel.keys) != 0 {
+		t.Error("a series without readers is kept")
+	}
+	slow.Close() // after its series is gone
+}
+
+// TestManyReadersAtOnce is for the race detector.
+func TestManyReadersAtOnce(t *testing.T) {
+	tel := newTelemetry()
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			for range 50 {
+				_, f := tel.subscribe("k", 0)
+				select {
+				case <-f.C():
+				default:
+				}
+				tel.samples("k", 0)
+				f.Close()
+			}
+		})
+	}
+	wg.Go(func() {
+		for i := range 500 {
+			tel.add("k", Sample{At: models.Instant(i) * 1e6})
+		}
+	})
+	wg.Wait()
+}
+
+func BenchmarkFanOut1000(b *testing.B) {
+	tel := newTelemetry()
+	for range 1000 {
+		tel.subscribe("k", 0)
+	}
+	for b.Loop() {
+		tel.add("k", Sample{})
+	}
+}
