@@ -112,7 +112,7 @@ func cloneAttr(c Config) *syscall.SysProcAttr {
 // init; an unisolated one is hunted down process by process.
 func (t *Tree) Kill() error {
 	if t.rung == runtime.RungProcess {
-		return killDescendants(t.Init.Pid)
+		return KillTree(t.Init.Pid)
 	}
 	if err := t.Init.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return err
@@ -126,7 +126,7 @@ func (t *Tree) Kill() error {
 func (t *Tree) Wait() error {
 	_, err := t.Init.Wait()
 	if t.rung == runtime.RungProcess {
-		err = errors.Join(err, killDescendants(os.Getpid()))
+		err = errors.Join(err, KillTree(os.Getpid()))
 	}
 	return err
 }

@@ -93,10 +93,10 @@ func Descendants(root int) ([]Stat, error) {
 	return out, nil
 }
 
-// killDescendants kills what lives below root until nothing does, then root if it
-// is not the caller. It freezes before it kills, so that a tree that forks as fast
+// KillTree kills what lives below root until nothing does, then root if it is not
+// the caller. It freezes before it kills, so that a tree that forks as fast
 // as it is hunted does not get away.
-func killDescendants(root int) error {
+func KillTree(root int) error {
 	deadline := time.Now().Add(10 * time.Second)
 	for {
 		for root == os.Getpid() { // dead children of the caller are left to be reaped

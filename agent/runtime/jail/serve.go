@@ -36,7 +36,9 @@ func serve(c Config, ctl *Control) int {
 	unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
 	unix.Close(fdConfig)
 	unix.Close(fdControl)
-	signal.Ignore(unix.SIGTERM, unix.SIGINT, unix.SIGHUP, unix.SIGPIPE, unix.SIGQUIT, unix.SIGTTOU, unix.SIGTTIN)
+	// Heard and dropped rather than ignored: what is ignored here would be ignored
+	// by every process of the renter's too, and a shell cannot trap it any more.
+	signal.Notify(make(chan os.Signal, 1))
 	in := &inside{conf: c, places: c.places(), ctl: ctl, reap: newReaper()}
 	in.shells = &shells{in: in}
 	fault := func(err error) int {
@@ -270,6 +272,6 @@ func (in *inside) signal(sig unix.Signal) {
 func (in *inside) sweep() {
 	in.load.close()
 	if !in.conf.isolated() {
-		killDescendants(os.Getpid())
+		KillTree(os.Getpid())
 	}
 }

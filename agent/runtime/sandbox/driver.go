@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"io"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -100,12 +101,12 @@ func (d *Driver) open() (err error) {
 	}
 	// What an agent that was killed left half done.
 	for _, pattern := range []string{"trash/*", "instances/.probe-*"} {
-		left, err := filepath.Glob(filepath.Join(d.conf.Dir, pattern))
+		left, err := fs.Glob(os.DirFS(d.conf.Dir), pattern)
 		if err != nil {
 			return err
 		}
 		for _, p := range left {
-			if err := erase(p); err != nil {
+			if err := erase(filepath.Join(d.conf.Dir, p)); err != nil {
 				return err
 			}
 		}
@@ -199,7 +200,15 @@ func (d *Driver) Start(ctx context.Context, spec runtime.Spec) error {
 	if newest > 0 {
 		st, err := d.settle(id, newest)
 		switch {
-		case errors.Is(err, os.ErrNotExist): // prepared, never started: overwrite or go past it
+		case errors.Is(err, os.ErrNotExist):
+			// Prepared and never started, or its shim is just waking up.
+			alive, err := shim.Alive(d.runDir(id, newest))
+			if err == nil && alive && newest != spec.Run {
+				err = fmt.Errorf("start run %d of %s: run %d begins: %w", spec.Run, id, newest, runtime.ErrBusy)
+			}
+			if err != nil {
+				return err
+			}
 		case err != nil:
 			return err
 		case newest == spec.Run:

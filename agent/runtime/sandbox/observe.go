@@ -124,7 +124,10 @@ func endOrphans(st shim.State) error {
 	for {
 		living := 0
 		if s, err := jail.ReadStat(st.InitPID); st.InitPID > 0 && err == nil && s.StartTicks == st.InitStart && s.State != 'Z' {
-			unix.Kill(st.InitPID, unix.SIGKILL)
+			// Not the init alone: the orphans of a plain one would be nobody's.
+			if err := jail.KillTree(st.InitPID); err != nil && !errors.Is(err, unix.ESRCH) {
+				return err
+			}
 			living++
 		}
 		if os.Getuid() == 0 && st.UID >= firstUID {

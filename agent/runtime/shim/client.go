@@ -52,7 +52,8 @@ func (c Client) Usage(ctx context.Context) (runtime.Usage, error) {
 	return *a.Usage, nil
 }
 
-// Watch calls changed for every change of state until the shim or ctx ends.
+// Watch calls changed once it listens, and for every change of state from then on,
+// until the shim or ctx ends.
 func (c Client) Watch(ctx context.Context, changed func()) error {
 	conn, r, _, err := c.open(ctx, request{Op: opWatch})
 	if err != nil {
@@ -60,6 +61,7 @@ func (c Client) Watch(ctx context.Context, changed func()) error {
 	}
 	defer conn.Close()
 	defer context.AfterFunc(ctx, func() { conn.Close() })()
+	changed() // what came before nobody heard
 	for {
 		if _, err := r.ReadByte(); err != nil {
 			return ctx.Err()

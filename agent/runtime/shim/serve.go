@@ -81,7 +81,7 @@ func (k *socket) serve(c net.Conn) {
 	s := k.s
 	switch q.Op {
 	case opState:
-		st := s.snapshot()
+		st := s.report()
 		writeLine(c, response{State: &st})
 	case opStop:
 		s.wake(func() { s.terminate(runtime.CauseStopped, "stopped", time.Duration(q.GraceMS)*time.Millisecond) })

@@ -36,7 +36,7 @@ type shim struct {
 	dir   string
 	order Order
 	log   *logWriter
-	secs  *os.File
+	kept  secondsKeeper
 	err   io.Writer // the shim's own troubles
 
 	tree  *jail.Tree
@@ -45,6 +45,7 @@ type shim struct {
 	done  chan struct{}
 
 	startup, paid, grace *time.Timer
+	second               *time.Ticker
 
 	mu       sync.Mutex
 	st       State
@@ -68,7 +69,8 @@ func Main(args []string) int {
 	unix.CloseOnExec(fdLock)
 	ready := os.NewFile(fdReady, "ready")
 	unix.CloseOnExec(fdReady)
-	signal.Ignore(unix.SIGHUP, unix.SIGINT, unix.SIGPIPE)
+	// Heard and dropped, not ignored: that would pass on to the instance.
+	signal.Notify(make(chan os.Signal, 1), unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGPIPE)
 	s, err := open(args[0])
 	var sock *socket
 	if err == nil {
@@ -112,9 +114,9 @@ func open(dir string) (*shim, error) {
 		return nil, err
 	}
 	s := &shim{
-		dir: dir, order: order, log: log, secs: secs, err: os.Stderr,
+		dir: dir, order: order, log: log, kept: secondsKeeper{f: secs}, err: os.Stderr,
 		wakes: make(chan func()), done: make(chan struct{}),
-		startup: stopped(), paid: stopped(), grace: stopped(),
+		startup: stopped(), paid: stopped(), grace: stopped(), second: time.NewTicker(time.Second),
 		watchers: map[chan struct{}]bool{}, sessions: map[string]*session{}, asked: map[int]chan jail.Message{},
 	}
 	s.meter.setLimit(0, order.Spec.PaidSeconds)
@@ -176,8 +178,6 @@ func (s *shim) run() {
 	}()
 	terminate := make(chan os.Signal, 1)
 	signal.Notify(terminate, unix.SIGTERM)
-	tick := time.NewTicker(time.Second)
-	defer tick.Stop()
 	open := events
 	for over := false; !over; {
 		select {
@@ -203,8 +203,8 @@ func (s *shim) run() {
 			s.paidUp()
 		case <-s.grace.C:
 			s.kill()
-		case <-tick.C:
-			s.tick()
+		case <-s.second.C:
+			s.report()
 		}
 	}
 	// What the init said last may still be in the socket.
@@ -324,6 +324,7 @@ func (s *shim) usable() {
 		return
 	}
 	s.meter.begin(clock())
+	s.second.Reset(time.Second) // so that it ticks when a second is full
 	s.st.Phase, s.st.ReadyAt = runtime.Running, time.Now().UTC()
 	s.mu.Unlock()
 	s.armPaid()
@@ -408,13 +409,17 @@ func (s *shim) snapshot() State {
 	return st
 }
 
-func (s *shim) persist() error { return WriteState(s.dir, s.snapshot()) }
+func (s *shim) persist() error { return WriteState(s.dir, s.report()) }
 
 // note writes a change of phase down, then tells who watches.
 func (s *shim) note() {
 	if err := s.persist(); err != nil {
 		fmt.Fprintln(s.err, "state:", err)
 	}
+	s.tell()
+}
+
+func (s *shim) tell() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for ch := range s.watchers {
@@ -425,13 +430,14 @@ func (s *shim) note() {
 	}
 }
 
-// tick keeps the seconds where a kill of this process cannot take them.
-func (s *shim) tick() {
-	if n := s.snapshot().Seconds; n > 0 {
-		if err := writeSeconds(s.secs, n); err != nil {
-			fmt.Fprintln(s.err, "seconds:", err)
-		}
+// report is the snapshot for others to see. Its seconds are kept first: what was
+// once reported is not taken back, even if this process is killed.
+func (s *shim) report() State {
+	st := s.snapshot()
+	if err := s.kept.keep(st.Seconds); err != nil {
+		fmt.Fprintln(s.err, "seconds:", err)
 	}
+	return st
 }
 
 // finish writes the last word. Nothing of the tree runs any more.
@@ -469,9 +475,16 @@ func (s *shim) finish(logged <-chan struct{}) {
 			fmt.Fprintln(s.err, err)
 		}
 	}
+	last := s.report()
+	last.Phase, last.ExitedAt, last.Groups = runtime.Exited, time.Now().UTC(), nil
+	// On disk before anyone can hear of it: the next run may start at the word. If
+	// the disk is full, the driver finds this process gone and writes it later.
+	if err := WriteState(s.dir, last); err != nil {
+		fmt.Fprintln(s.err, "state:", err)
+	}
 	s.mu.Lock()
-	s.st.Phase, s.st.ExitedAt, s.st.Groups = runtime.Exited, time.Now().UTC(), nil
+	s.st = last
 	s.mu.Unlock()
-	s.note()
+	s.tell()
 	close(s.done)
 }

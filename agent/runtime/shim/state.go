@@ -18,6 +18,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 
 	"berth/agent/runtime"
 	"berth/agent/runtime/jail"
@@ -111,12 +112,24 @@ func writeJSON(path string, v any) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// The seconds file is overwritten in place, 20 digits at a time, without fsync: a
-// killed shim loses less than a second, a power cut what the kernel had not yet
-// written back (about 35 s), which is then not charged.
+// secondsKeeper overwrites the seconds file in place, 20 digits at a time, without
+// fsync: a killed shim loses less than a second, a power cut what the kernel had
+// not yet written back (about 35 s), which is then not charged.
+type secondsKeeper struct {
+	mu   sync.Mutex
+	f    *os.File
+	last int64
+}
 
-func writeSeconds(f *os.File, n int64) error {
-	_, err := f.WriteAt(fmt.Appendf(nil, "%020d\n", n), 0)
+// keep writes n unless that much is kept already.
+func (k *secondsKeeper) keep(n int64) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if n <= k.last {
+		return nil
+	}
+	k.last = n
+	_, err := k.f.WriteAt(fmt.Appendf(nil, "%020d\n", n), 0)
 	return err
 }
 
