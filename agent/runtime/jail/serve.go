@@ -10,6 +10,7 @@ import (
 	goruntime "runtime"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 
@@ -26,6 +27,7 @@ type inside struct {
 	reap   *reaper
 	load   *loadServer
 	ending atomic.Bool
+	runs   sync.WaitGroup // run, so that its last word is sent before we end
 	shells *shells
 }
 
@@ -90,7 +92,7 @@ func (in *inside) obey() int {
 			}
 			switch m.Kind {
 			case OpStart:
-				go func() { in.run(done) }()
+				in.runs.Go(func() { in.run(done) })
 			case OpShell:
 				in.shells.open(m)
 			case OpTerm:
@@ -100,6 +102,7 @@ func (in *inside) obey() int {
 				in.hangUp()
 				go func() {
 					<-in.reap.gone()
+					in.runs.Wait()
 					done <- 0
 				}()
 			}
@@ -109,6 +112,9 @@ func (in *inside) obey() int {
 
 // run carries a run from its start-up script to its command's end.
 func (in *inside) run(done chan<- int) {
+	if in.ending.Load() {
+		return
+	}
 	if in.conf.StartupScript != "" {
 		code, err := in.startup()
 		if err != nil {
