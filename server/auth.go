@@ -135,6 +135,9 @@ func (s *Server) showLogin(c echo.Context, status int, v web.LoginView) (err err
 	if v.Layout, err = s.layout(c, "Sign in", ""); err != nil {
 		return err
 	}
+	if !reads(c) {
+		v.Return = "/login" // a sign-up shows it too
+	}
 	return s.render(c, status, web.LoginPage(v))
 }
 

@@ -48,6 +48,10 @@ type Config struct {
 	// TrustedProxies may say in X-Forwarded-For who asks. Empty: nobody may.
 	TrustedProxies []netip.Prefix
 
+	// LinkSecret signs the challenges that nodes answer, so that replicas accept
+	// each other's. Empty: a random one of this process.
+	LinkSecret []byte
+
 	Version       string // of this build, in the foot of pages
 	OperatorEmail string // of the first operator; "operator@berth.local"
 
@@ -108,7 +112,7 @@ func New(cfg Config) (*Server, error) {
 	s.limits.pair, s.limits.address, s.limits.signup = newLimiter(cfg.LoginPair), newLimiter(cfg.LoginAddress), newLimiter(cfg.Signup)
 	s.closing, s.close = context.WithCancel(context.Background())
 	s.metrics = newMetrics(s)
-	s.links, s.sockets = newLinks(s.closing, s.fleet, randomBytes(32), s.log), newSockets()
+	s.links, s.sockets = newLinks(s.closing, s.fleet, cfg.LinkSecret, s.log), newSockets()
 	s.setUp()
 	return s, nil
 }
@@ -128,6 +132,9 @@ func (cfg *Config) defaults() {
 	}
 	if cfg.Grace == 0 {
 		cfg.Grace = 10 * time.Second
+	}
+	if len(cfg.LinkSecret) == 0 {
+		cfg.LinkSecret = randomBytes(32)
 	}
 	cfg.LoginPair = cfg.LoginPair.or(Limits{Burst: 10, Every: 10 * time.Second})
 	cfg.LoginAddress = cfg.LoginAddress.or(Limits{Burst: 60, Every: time.Second})
