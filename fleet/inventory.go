@@ -1,10 +1,12 @@
 package fleet
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 
 	"berth/gpu"
@@ -60,7 +62,7 @@ func (s *Service) takeIn(ctx context.Context, id models.NodeID, st wire.State, a
 			return err
 		}
 		old := st.LastEvent < n.EventSeq // taken before events that are known already
-		if err := s.putDevices(tx, id, st.Devices, !old); err != nil {
+		if err := s.putDevices(tx, id, st, !old); err != nil {
 			return err
 		}
 		for _, o := range st.Instances {
@@ -156,7 +158,7 @@ func concludes(in models.Instance, older, current bool) (happening, bool) {
 
 // putDevices writes what a node says of its cards, if it differs. Which slices
 // exist is believed only of a snapshot that is not old.
-func (s *Service) putDevices(tx *store.Tx, node models.NodeID, reported []wire.Device, slicesToo bool) error {
+func (s *Service) putDevices(tx *store.Tx, node models.NodeID, st wire.State, slicesToo bool) error {
 	all, err := tx.Devices()
 	if err != nil {
 		return err
@@ -171,13 +173,14 @@ func (s *Service) putDevices(tx *store.Tx, node models.NodeID, reported []wire.D
 	}
 	var list []models.Device
 	same := true
-	for _, r := range reported {
+	for _, r := range st.Devices {
 		before, found := known[r.UUID]
 		if r.UUID == "" || !plain(r.UUID) || found && before.NodeID != node && before.State != models.DeviceAbsent {
 			s.log.Warn("node reports a card that another node has", "node", node, "device", clip(r.UUID))
 			continue
 		}
 		d := deviceOf(node, r)
+		d.Slices = heldOn(d, st.Instances)
 		if found && !slicesToo {
 			d.Slices = before.Slices
 		}
@@ -201,6 +204,23 @@ func deviceOf(node models.NodeID, r wire.Device) models.Device {
 		d.State, d.Detail = models.DeviceSick, fmt.Sprintf("Berth does not know this model (%s), so it is not sold.", clip(r.Name))
 	}
 	return d
+}
+
+// heldOn is what lies on a card: the slices it has, and those that the node's
+// instances hold of it, which for a whole card shows nowhere else.
+func heldOn(d models.Device, instances []wire.Observed) []gpu.Placement {
+	out := d.Slices
+	for _, o := range instances {
+		for _, h := range o.Slices {
+			if h.DeviceUUID == d.UUID && !slices.Contains(out, h.Placement) {
+				out = append(out, h.Placement)
+			}
+		}
+	}
+	slices.SortFunc(out, func(a, b gpu.Placement) int {
+		return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(a.Size, b.Size))
+	})
+	return out
 }
 
 // skusOf lists what a node's cards can be sold as.
