@@ -99,6 +99,14 @@ func (s *Service) PaidSeconds(tx *store.Tx, account models.AccountID, at models.
 	}
 	together := money.AffordableSeconds(ls.runs(wallet.Available(), true))
 	running := ls.running(wallet.Available())
+	// Near the end of the money a share of the whole is less than what was held:
+	// then every launch has its own hold, and nobody else touches it.
+	var held int64
+	for _, l := range ls {
+		if l.state == "" {
+			held = max(held, money.AffordableFor(l.held, l.rate, 0))
+		}
+	}
 	paid := make(map[models.InstanceID]int64, len(ls))
 	for _, l := range ls { // launches come last: a restart's new run, not the old one that is ending
 		switch l.state {
@@ -107,7 +115,10 @@ func (s *Service) PaidSeconds(tx *store.Tx, account models.AccountID, at models.
 		case models.SpanCapped:
 			paid[l.instance] = l.elapsed
 		default:
-			paid[l.instance] = max(together, money.AffordableFor(l.held, l.rate, 0))
+			paid[l.instance] = together
+			if together < held {
+				paid[l.instance] = money.AffordableFor(l.held, l.rate, 0)
+			}
 		}
 	}
 	return paid, nil

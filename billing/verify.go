@@ -74,7 +74,7 @@ func verifyInvoices(tx *store.Tx) (broken []string, err error) {
 		if err != nil {
 			return nil, err
 		}
-		if sum.Carry < 0 || sum.Carry >= c.Minor() || sum.Total+sum.Carry != sum.Parts {
+		if sum.Carry < -c.Minor()/2 || sum.Carry >= c.Minor()/2 || sum.Total+sum.Carry != sum.Parts {
 			broken = append(broken, fmt.Sprintf("account %s: its invoices are %d and carry %d, for usage of %d", sum.AccountID, sum.Total, sum.Carry, sum.Parts))
 		}
 	}

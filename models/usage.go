@@ -77,7 +77,7 @@ type Invoice struct {
 	PeriodStart Instant
 	PeriodEnd   Instant
 	Total       money.Amount // a whole number of minor units
-	Carry       money.Amount // below one minor unit, carried to the next invoice
+	Carry       money.Amount // what rounding left (or, negative, added); goes on the next invoice
 	Document    []byte       // JSON
 	PDFHash     string       // sha256 of the first rendering
 	CreatedAt   Instant      `gorm:"autoCreateTime:false"`

@@ -31,8 +31,8 @@ type Document struct {
 	PeriodEnd    time.Time        `json:"period_end"` // exclusive
 	IssuedAt     time.Time        `json:"issued_at"`
 	Lines        []Line           `json:"lines"`
-	CarryIn      money.Amount     `json:"carry_in"`  // below one minor unit, from the invoice before
-	CarryOut     money.Amount     `json:"carry_out"` // likewise, to the next one
+	CarryIn      money.Amount     `json:"carry_in"`  // what rounding the invoice before left to pay, or (negative) took too much
+	CarryOut     money.Amount     `json:"carry_out"` // likewise, for the next invoice; at most half a minor unit
 	Total        money.Amount     `json:"total"`     // whole minor units, the sum of the lines' amounts
 	TestPayments string           `json:"test_payments,omitempty"`
 }
@@ -99,11 +99,17 @@ func (d Document) Title() string {
 // Notes is the small print: how the sums came about, sentence by sentence.
 func (d Document) Notes(c money.Currency) []string {
 	notes := []string{"Time is counted from running to stopped, to the second. Each line is the sum of its usage, rounded once, and the lines sum to the total."}
-	if d.CarryIn > 0 {
-		notes = append(notes, "The total takes in "+c.FormatExact(d.CarryIn)+" carried over from the invoice before.")
+	switch {
+	case d.CarryIn > 0:
+		notes = append(notes, "The total takes in "+c.FormatExact(d.CarryIn)+" that rounding the invoice before had left.")
+	case d.CarryIn < 0:
+		notes = append(notes, "The total is lower by "+c.FormatExact(-d.CarryIn)+" that rounding the invoice before had added.")
 	}
-	if d.CarryOut > 0 {
-		notes = append(notes, c.FormatExact(d.CarryOut)+", below the smallest coin, is carried over to the next invoice.")
+	switch {
+	case d.CarryOut > 0:
+		notes = append(notes, c.FormatExact(d.CarryOut)+", left by rounding, goes on the next invoice.")
+	case d.CarryOut < 0:
+		notes = append(notes, c.FormatExact(-d.CarryOut)+", added by rounding, is taken off the next invoice.")
 	}
 	for _, l := range d.Lines {
 		if l.Late {
