@@ -12,7 +12,7 @@ import (
 // NodeView is a node with its cards, for operators.
 type NodeView struct {
 	models.Node
-	Host      wire.Host // as last reported
+	HostInfo  wire.Host // as last reported
 	Devices   []DeviceView
 	Instances int // that hold slices of it
 }
@@ -117,7 +117,7 @@ func viewNodes(tx *store.Tx) ([]NodeView, error) {
 		if err != nil {
 			return nil, err
 		}
-		out[i] = NodeView{Node: n, Host: host, Devices: []DeviceView{}, Instances: len(perNode[n.ID])}
+		out[i] = NodeView{Node: n, HostInfo: host, Devices: []DeviceView{}, Instances: len(perNode[n.ID])}
 		at[n.ID] = i
 	}
 	for _, d := range devices {

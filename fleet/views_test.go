@@ -51,7 +51,7 @@ func TestViews(t *testing.T) {
 	}
 	node, on, err := w.fleet.Node(w.ctx, b.id)
 	w.must(err)
-	if len(on) != 5 || node.Instances != 5 || len(node.Devices) != 1 || len(node.Devices[0].Leases) != 5 || node.Host.Name != "gannet" {
+	if len(on) != 5 || node.Instances != 5 || len(node.Devices) != 1 || len(node.Devices[0].Leases) != 5 || node.HostInfo.Name != "gannet" {
 		t.Errorf("%d on %+v", len(on), node)
 	}
 	if _, _, err := w.fleet.Node(w.ctx, "nod_none"); code(err) != "not_found" {
