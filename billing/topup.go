@@ -215,6 +215,24 @@ func (s *Service) SyncTopup(ctx context.Context, id models.TopupID, at models.In
 	})
 }
 
+// CancelTopup closes the payment page of a top-up that nobody paid yet. One that
+// was paid in the meantime is credited, and one that is over stays as it is.
+func (s *Service) CancelTopup(ctx context.Context, account models.AccountID, id models.TopupID, at models.Instant) (models.Topup, error) {
+	t, err := s.Topup(ctx, account, id)
+	if err != nil || t.State != models.TopupOpen {
+		return t, err
+	}
+	// A page that can no longer be closed was paid, or ended by itself.
+	page, err := s.gw.ExpireCheckout(ctx, t.SessionID)
+	if err != nil {
+		return s.SyncTopup(ctx, id, at)
+	}
+	return s.changeTopup(ctx, id, func(tx *store.Tx, t *models.Topup) error {
+		_, err := s.settle(tx, t, page, at)
+		return err
+	})
+}
+
 // changeTopup runs change on a top-up behind its wallet's lock.
 func (s *Service) changeTopup(ctx context.Context, id models.TopupID, change func(*store.Tx, *models.Topup) error) (t models.Topup, err error) {
 	err = s.store.InTx(ctx, func(tx *store.Tx) error {

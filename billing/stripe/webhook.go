@@ -53,8 +53,10 @@ func (g *Gateway) VerifyWebhook(body []byte, signature string, at time.Time) (Ev
 	return Event{}, fmt.Errorf("%w: %w (the endpoint must be created with api_version=%s)", ErrSignature, last, APIVersion)
 }
 
-// checkTime reads t=… of the header.
+// checkTime reads t=… of the header. Every one of them counts: the library signs
+// with the last, so a fresh first one would let an old webhook through.
 func checkTime(signature string, at time.Time) error {
+	seen := false
 	for part := range strings.SplitSeq(signature, ",") {
 		value, ok := strings.CutPrefix(strings.TrimSpace(part), "t=")
 		if !ok {
@@ -62,14 +64,17 @@ func checkTime(signature string, at time.Time) error {
 		}
 		unix, err := strconv.ParseInt(value, 10, 64)
 		if err != nil {
-			break
+			return fmt.Errorf("%w: its timestamp is not a number", ErrSignature)
 		}
 		if away := at.Sub(time.Unix(unix, 0)).Abs(); away > tolerance {
 			return fmt.Errorf("%w: its timestamp is %s away from now", ErrSignature, away.Round(time.Second))
 		}
-		return nil
+		seen = true
 	}
-	return fmt.Errorf("%w: the header has no timestamp", ErrSignature)
+	if !seen {
+		return fmt.Errorf("%w: the header has no timestamp", ErrSignature)
+	}
+	return nil
 }
 
 // ReadEvent reads a body that was verified before, when it came.
