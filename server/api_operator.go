@@ -1,0 +1,105 @@
+package server
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"berth/api"
+	"berth/fleet"
+	"berth/models"
+	"berth/models/store"
+	"berth/money"
+)
+
+func (a *restAPI) operatorOperations() {
+	operate(a, mayOperate, huma.Operation{OperationID: "list-nodes", Method: http.MethodGet, Path: "/nodes", Summary: "Operator: the fleet"}, a.listNodes)
+	operate(a, mayOperate, huma.Operation{OperationID: "list-devices", Method: http.MethodGet, Path: "/devices", Summary: "Operator: every card and who holds what of it"}, a.listDevices)
+	operate(a, mayOperate, huma.Operation{OperationID: "create-join-token", Method: http.MethodPost, Path: "/nodes/join-tokens", Summary: "Operator: a one-time token for a new node", DefaultStatus: http.StatusCreated}, a.createJoinToken)
+	operate(a, mayOperate, huma.Operation{OperationID: "list-prices", Method: http.MethodGet, Path: "/prices", Summary: "Operator: the price list, each SKU's rows newest first"}, a.listPrices)
+	operate(a, mayOperate, huma.Operation{OperationID: "set-price", Method: http.MethodPost, Path: "/prices", Summary: "Operator: a price from a moment on; running instances keep theirs", DefaultStatus: http.StatusCreated}, a.setPrice)
+	operate(a, mayOperate, huma.Operation{OperationID: "close-invoice", Method: http.MethodPost, Path: "/invoices/close", Summary: "Operator: bill an account up to a moment, without waiting for the month's end", DefaultStatus: http.StatusCreated}, a.closeInvoice)
+}
+
+func (a *restAPI) listNodes(ctx context.Context, _ caller, _ *empty) (*list[api.Node], error) {
+	nodes, err := a.fleet.Nodes(ctx)
+	return listOf(nodes, "", func(n fleet.NodeView) api.Node {
+		return api.Node{ID: string(n.ID), Name: n.Name, State: n.State, SeenAt: timeJSON(n.SeenAt), AgentVersion: n.AgentVersion,
+			Runtime: n.HostInfo.Runtime.Mode, Simulated: n.HostInfo.Simulated, ClockSkewMS: n.ClockSkewMS, CreatedAt: n.CreatedAt.Time()}
+	}), err
+}
+
+func (a *restAPI) listDevices(ctx context.Context, _ caller, _ *empty) (*list[api.Device], error) {
+	devices, err := a.fleet.Devices(ctx)
+	return listOf(devices, "", func(d fleet.DeviceView) api.Device {
+		out := api.Device{UUID: d.UUID, Model: string(d.Model), Node: d.NodeName, State: d.State, Slices: []api.DeviceSlice{}}
+		for _, l := range d.Leases {
+			out.Slices = append(out.Slices, api.DeviceSlice{Profile: l.Profile, Start: l.Start, Size: l.Size, Instance: string(l.InstanceID)})
+		}
+		return out
+	}), err
+}
+
+func (a *restAPI) createJoinToken(ctx context.Context, who caller, _ *empty) (*one[api.JoinToken], error) {
+	token, row, err := a.fleet.CreateJoinToken(ctx, who.User.ID, models.At(a.now()))
+	if err != nil {
+		return nil, err
+	}
+	return oneOf(api.JoinToken{Token: token, ExpiresAt: row.ExpiresAt.Time(), Command: joinCommand(who.base, token)}), nil
+}
+
+// joinCommand is what to run on the host that shall join.
+func joinCommand(portal, token string) string {
+	return "berth agent --portal " + portal + " --token " + token
+}
+
+func priceJSON(p models.Price) api.Price {
+	return api.Price{ID: p.ID, SKU: p.SKU, BillingMode: string(p.BillingMode), PricePerHour: rateJSON(p.PricePerHour, p.Currency), EffectiveAt: p.EffectiveAt.Time()}
+}
+
+func (a *restAPI) listPrices(ctx context.Context, _ caller, in *offersIn) (*list[api.Price], error) {
+	var prices []models.Price
+	err := a.store.View(ctx, func(tx *store.Tx) (err error) {
+		prices, err = tx.PriceHistory(in.SKU)
+		return err
+	})
+	return listOf(prices, "", priceJSON), err
+}
+
+func (a *restAPI) setPrice(ctx context.Context, who caller, in *struct{ Body api.NewPrice }) (*one[api.Price], error) {
+	b := in.Body
+	at := models.At(a.now())
+	row := models.Price{SKU: b.SKU, BillingMode: models.BillingMode(b.BillingMode), PricePerHour: money.Rate(b.PricePerHour.Micros),
+		Currency: b.PricePerHour.Currency, EffectiveAt: at, CreatedBy: who.User.ID}
+	if b.BillingMode == "" {
+		row.BillingMode = models.OnDemand
+	}
+	if b.EffectiveAt != nil {
+		row.EffectiveAt = models.At(*b.EffectiveAt)
+	}
+	made, err := a.billing.SetPrice(ctx, row, at)
+	if err != nil {
+		return nil, err
+	}
+	return oneOf(priceJSON(made)), nil
+}
+
+func (a *restAPI) closeInvoice(ctx context.Context, _ caller, in *struct{ Body api.CloseInvoice }) (*one[api.Invoice], error) {
+	at := models.At(a.now())
+	until := at
+	if in.Body.Until != nil {
+		until = models.At(in.Body.Until.UTC().Truncate(time.Microsecond))
+	}
+	account := models.AccountID(in.Body.Account)
+	invoice, err := a.billing.CloseInvoice(ctx, account, until, at)
+	if err != nil {
+		return nil, err
+	}
+	invoice, doc, err := a.billing.Invoice(ctx, account, invoice.ID)
+	if err != nil {
+		return nil, err
+	}
+	return oneOf(invoiceJSON(invoice, doc)), nil
+}
