@@ -89,7 +89,9 @@ func (s *Server) act(c echo.Context, do func(context.Context, models.AccountID, 
 		p := problemOf(err)
 		f := web.Flash{Tone: web.ToneFailed, Text: p.What + " " + p.Next}
 		switch p.Code {
-		case models.Conflict, models.Stale, models.NoCapacity, models.AccountFrozen:
+		case models.Conflict:
+			f.Text = p.What // where to look is where this is shown
+		case models.Stale, models.NoCapacity, models.AccountFrozen:
 		case models.InsufficientFunds:
 			f.Href, f.Link = "/wallet", "Top up"
 		default:

@@ -67,7 +67,7 @@ func instancesView(c money.Currency, show int, k instancesFacts) web.InstancesVi
 		if s.id != "" {
 			href += "?show=" + s.id
 		}
-		v.Filters = append(v.Filters, web.FilterLink{Label: fmt.Sprintf("%s %d", s.label, n), Href: href, Current: i == show})
+		v.Filters = append(v.Filters, web.FilterLink{Label: s.label + " " + thousands(int64(n)), Href: href, Current: i == show})
 	}
 	for _, in := range k.list {
 		v.Rows = append(v.Rows, instanceRow(c, in, k))
@@ -94,7 +94,7 @@ func summarize(counts map[models.InstanceState]int) string {
 	}{{counts[models.Running], "running"}, {starting, "starting"}, {counts[models.Stopping], "stopping"}, {counts[models.Failed], "failed"},
 		{counts[models.Lost], "lost"}, {counts[models.Interrupted], "interrupted"}, {counts[models.Stopped], "stopped"}} {
 		if p.n > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", p.n, p.word))
+			parts = append(parts, thousands(int64(p.n))+" "+p.word)
 		}
 	}
 	if len(parts) == 0 {

@@ -34,9 +34,6 @@ func invoiceView(c money.Currency, inv models.Invoice, doc billing.Document, zon
 		v.Note = fmt.Sprintf("Rounded once: %s carried in, %s carried to the next invoice. ", c.FormatExact(doc.CarryIn), c.FormatExact(doc.CarryOut))
 	}
 	v.Note += "Seconds are counted from running to stopped. Lines are rounded once, so that they sum to the total."
-	if doc.TestPayments != "" {
-		v.Note = doc.TestPayments + ". " + v.Note
-	}
 	v.Totals = []web.Pair{{Term: "Total", Value: c.Format(doc.Total), Total: true}}
 	if closed {
 		v.Totals = append(v.Totals, web.Pair{Term: "Paid from wallet", Value: signed(c, -doc.Total)}, web.Pair{Term: "To pay", Value: c.Format(0), Total: true})
