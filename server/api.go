@@ -167,8 +167,9 @@ func (a *restAPI) describeProblems() {
 	}
 }
 
-// page is how lists are asked for.
-type page struct {
+// Paging is how lists are asked for. Like ByID it is exported for huma, which fills
+// no embedded field that is not.
+type Paging struct {
 	Cursor string `query:"cursor" maxLength:"200" doc:"next_cursor of the page before"`
 	Limit  int    `query:"limit" minimum:"1" maximum:"200" default:"50"`
 }
@@ -195,8 +196,8 @@ func oneOf[T any](v T) *one[T] { return &one[T]{Body: v} }
 // empty is a request that needs nothing, or an answer that says nothing.
 type empty struct{}
 
-// byID names one thing.
-type byID struct {
+// ByID names one thing.
+type ByID struct {
 	ID string `path:"id" maxLength:"100"`
 }
 

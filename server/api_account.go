@@ -61,7 +61,7 @@ func (a *restAPI) createToken(ctx context.Context, who caller, in *struct{ Body 
 	return oneOf(out), nil
 }
 
-func (a *restAPI) revokeToken(ctx context.Context, who caller, in *byID) (*empty, error) {
+func (a *restAPI) revokeToken(ctx context.Context, who caller, in *ByID) (*empty, error) {
 	return &empty{}, a.store.InTx(ctx, func(tx *store.Tx) error {
 		return tx.RevokeToken(who.Account.ID, who.User.ID, models.TokenID(in.ID))
 	})

@@ -55,7 +55,7 @@ func (a *restAPI) instanceOperations() {
 		"stop": a.fleet.Stop, "start": a.fleet.Start, "restart": a.fleet.Restart, "terminate": a.fleet.Terminate,
 	} {
 		operate(a, mayRun, huma.Operation{OperationID: name + "-instance", Method: http.MethodPost, Path: "/instances/{id}/" + name, Summary: actSummaries[name], DefaultStatus: http.StatusAccepted},
-			func(ctx context.Context, who caller, in *byID) (*one[api.Instance], error) {
+			func(ctx context.Context, who caller, in *ByID) (*one[api.Instance], error) {
 				if _, err := act(ctx, who.Account.ID, models.InstanceID(in.ID), models.At(a.now())); err != nil {
 					return nil, err
 				}
@@ -72,7 +72,7 @@ var actSummaries = map[string]string{
 }
 
 type instancesIn struct {
-	page
+	Paging
 	State      []string `query:"state" doc:"Only these states"`
 	Terminated bool     `query:"terminated" doc:"Terminated ones too"`
 }
@@ -104,10 +104,10 @@ func (a *restAPI) launchInstance(ctx context.Context, who caller, in *launchIn) 
 	if err != nil {
 		return nil, err
 	}
-	return a.getInstance(ctx, who, &byID{ID: string(made.ID)})
+	return a.getInstance(ctx, who, &ByID{ID: string(made.ID)})
 }
 
-func (a *restAPI) getInstance(ctx context.Context, who caller, in *byID) (*one[api.Instance], error) {
+func (a *restAPI) getInstance(ctx context.Context, who caller, in *ByID) (*one[api.Instance], error) {
 	view, err := a.fleet.Instance(ctx, who.Account.ID, models.InstanceID(in.ID))
 	if err != nil {
 		return nil, err
@@ -128,7 +128,7 @@ func instanceJSON(v fleet.InstanceView) api.Instance {
 }
 
 type eventsIn struct {
-	byID
+	ByID
 	After int64 `query:"after" minimum:"0" doc:"Only events with a higher seq"`
 }
 

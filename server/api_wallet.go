@@ -52,12 +52,12 @@ func topupJSON(t models.Topup) api.Topup {
 	return api.Topup{ID: string(t.ID), State: t.State, Amount: moneyJSON(t.Amount, t.Currency), CheckoutURL: t.CheckoutURL, Reason: t.Reason, CreatedAt: t.CreatedAt.Time()}
 }
 
-func (a *restAPI) listTopups(ctx context.Context, who caller, in *page) (*list[api.Topup], error) {
+func (a *restAPI) listTopups(ctx context.Context, who caller, in *Paging) (*list[api.Topup], error) {
 	tops, next, err := a.billing.Topups(ctx, who.Account.ID, in.Cursor, in.Limit)
 	return listOf(tops, next, topupJSON), err
 }
 
-func (a *restAPI) getTopup(ctx context.Context, who caller, in *byID) (*one[api.Topup], error) {
+func (a *restAPI) getTopup(ctx context.Context, who caller, in *ByID) (*one[api.Topup], error) {
 	top, err := a.billing.Topup(ctx, who.Account.ID, models.TopupID(in.ID))
 	if err != nil {
 		return nil, err
@@ -65,7 +65,7 @@ func (a *restAPI) getTopup(ctx context.Context, who caller, in *byID) (*one[api.
 	return oneOf(topupJSON(top)), nil
 }
 
-func (a *restAPI) listLedger(ctx context.Context, who caller, in *page) (*list[api.LedgerRow], error) {
+func (a *restAPI) listLedger(ctx context.Context, who caller, in *Paging) (*list[api.LedgerRow], error) {
 	rows, next, err := a.billing.Ledger(ctx, who.Account.ID, in.Cursor, in.Limit)
 	return listOf(rows, next, func(r billing.LedgerRow) api.LedgerRow {
 		return api.LedgerRow{ID: r.ID, At: r.At.Time(), Kind: r.Kind, Key: r.Key,
@@ -74,7 +74,7 @@ func (a *restAPI) listLedger(ctx context.Context, who caller, in *page) (*list[a
 }
 
 type usageIn struct {
-	page
+	Paging
 	Instance string `query:"instance" maxLength:"100" doc:"Only of this instance"`
 }
 
@@ -91,12 +91,12 @@ func (a *restAPI) invoiceOperations() {
 	operate(a, mayView, huma.Operation{OperationID: "get-invoice", Method: http.MethodGet, Path: "/invoices/{id}", Summary: "One invoice; {id}.pdf is the same as a PDF"}, a.getInvoice)
 }
 
-func (a *restAPI) listInvoices(ctx context.Context, who caller, in *page) (*list[api.Invoice], error) {
+func (a *restAPI) listInvoices(ctx context.Context, who caller, in *Paging) (*list[api.Invoice], error) {
 	invoices, next, err := a.billing.Invoices(ctx, who.Account.ID, in.Cursor, in.Limit)
 	return listOf(invoices, next, func(i models.Invoice) api.Invoice { return invoiceJSON(i, billing.Document{}) }), err
 }
 
-func (a *restAPI) getInvoice(ctx context.Context, who caller, in *byID) (*one[api.Invoice], error) {
+func (a *restAPI) getInvoice(ctx context.Context, who caller, in *ByID) (*one[api.Invoice], error) {
 	invoice, doc, err := a.billing.Invoice(ctx, who.Account.ID, models.InvoiceID(in.ID))
 	if err != nil {
 		return nil, err
