@@ -358,6 +358,12 @@ func TestMetricsAreForThisMachineAndOperators(t *testing.T) {
 	b.get("/readyz").wants(t, http.StatusOK, "ready")
 	b.get("/metrics").wants(t, http.StatusOK, `berth_nodes{state="online"} 1`, `berth_instances{state="running"} 0`, "berth_webhook_inbox 0", "berth_meter_lag_seconds 0",
 		`berth_http_requests_total{method="GET",route="/",status="200"} 1`)
+	// What somebody makes up is no label: there would be no end of them.
+	b.get("/made-up-1").wants(t, http.StatusNotFound)
+	b.do("MADEUP", "/made-up-2", nil, nil)
+	if page := b.get("/metrics").body; strings.Contains(strings.ToLower(page), "made-up") || strings.Contains(page, "MADEUP") {
+		t.Error("made-up addresses and methods are labels")
+	}
 	b.head.Set("X-Forwarded-For", "203.0.113.9")
 	b.get("/metrics").leadsToProblem(t, http.StatusUnauthorized)
 	tenant := w.signUp("ada@example.org")
@@ -368,6 +374,7 @@ func TestMetricsAreForThisMachineAndOperators(t *testing.T) {
 	operator.get("/metrics").wants(t, http.StatusOK, `berth_money_micros{currency="USD",kind="wallets"} 0`)
 }
 
+// leadsToProblem fails unless the figures were refused with a status.
 func (a answer) leadsToProblem(t *testing.T, status int) {
 	t.Helper()
 	if a.StatusCode != status || strings.Contains(a.body, "berth_nodes") {

@@ -73,11 +73,12 @@ func (s *Server) recovered(c echo.Context, next echo.HandlerFunc) (err error) {
 const webhookPath = "/webhooks/stripe"
 
 // protect refuses what must not be acted on however it is signed in: requests
-// that another site's page made, and secrets in an address, where proxies,
-// histories and Referer headers keep them.
+// that another site's page made, secrets in an address, where proxies, histories
+// and Referer headers keep them, and bodies beyond formMax.
 func (s *Server) protect(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		r := c.Request()
+		r.Body = http.MaxBytesReader(c.Response(), r.Body, formMax)
 		if strings.Contains(r.URL.RawQuery, tokenPrefix) {
 			return &models.Problem{Code: codeInAddress, What: "An API token stands in the address, where it does not stay secret.",
 				Next: "Send it in the header \"Authorization: Bearer …\", and revoke this one."}

@@ -120,13 +120,13 @@ func problemJSON(p *models.Problem, request string) *api.Problem {
 // fail is the one place where errors become answers: a page for people, RFC 9457
 // for programs.
 func (s *Server) fail(err error, c echo.Context) {
-	if c.Response().Committed {
-		return
-	}
 	p := problemOf(err)
 	status := statusOf(p)
 	if p.Code == codeInternal {
 		s.log.Error("request failed", "request", requestID(c), "route", c.Path(), "error", err)
+	}
+	if c.Response().Committed {
+		return
 	}
 	if status == http.StatusUnauthorized && wantsJSON(c) {
 		c.Response().Header().Set("WWW-Authenticate", `Bearer realm="berth"`)

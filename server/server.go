@@ -19,12 +19,14 @@ import (
 	"net/netip"
 	"net/url"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/labstack/echo/v4"
 
 	"berth/billing"
 	"berth/fleet"
+	"berth/models"
 	"berth/models/store"
 	"berth/money"
 )
@@ -191,6 +193,9 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- h.Serve(l) }()
+	var chores sync.WaitGroup
+	chores.Go(s.dropSessions)
+	defer chores.Wait()
 	select {
 	case err := <-ended:
 		s.close()
@@ -207,6 +212,24 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	}
 	<-ended
 	return err
+}
+
+// dropSessions deletes expired sessions every hour until the portal closes. They
+// are refused without that; it keeps the table small.
+func (s *Server) dropSessions() {
+	hourly := time.NewTicker(time.Hour)
+	defer hourly.Stop()
+	for {
+		err := s.store.InTx(s.closing, func(tx *store.Tx) error { return tx.DropExpiredSessions(models.At(s.now())) })
+		if err != nil && s.closing.Err() == nil {
+			s.log.Warn("drop expired sessions", "error", err)
+		}
+		select {
+		case <-s.closing.Done():
+			return
+		case <-hourly.C:
+		}
+	}
 }
 
 // now is the present moment in UTC.
