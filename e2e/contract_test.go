@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"fmt"
 	"math/big"
 	"net/http"
 	"strings"
@@ -202,7 +201,7 @@ func (c *caller) sample(id string) map[string]any {
 	}
 	for _, field := range []string{"seq", "at", "utilization_percent", "memory_mib", "temperature_c", "power_w"} {
 		if _, ok := s[field]; !ok {
-			c.t.Error(fmt.Sprintf("a sample without %s: %v", field, s))
+			c.t.Errorf("a sample without %s: %v", field, s)
 		}
 	}
 	return s

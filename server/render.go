@@ -3,21 +3,27 @@ package server
 import (
 	"bytes"
 	"compress/gzip"
+	"context"
+	"io"
 	"net/http"
 	"strconv"
 	"strings"
 
-	"github.com/a-h/templ"
 	"github.com/labstack/echo/v4"
 
 	"berth/models"
 	"berth/web"
 )
 
+// component is what package web draws.
+type component interface {
+	Render(ctx context.Context, w io.Writer) error
+}
+
 // render draws a page into a buffer first, so that an error never leaves half a
 // page, and sends it compressed to who takes that. Pages are not kept by caches:
 // they show money, and a form on them carries a key that is good once.
-func (s *Server) render(c echo.Context, status int, page templ.Component) error {
+func (s *Server) render(c echo.Context, status int, page component) error {
 	var body bytes.Buffer
 	if err := page.Render(c.Request().Context(), &body); err != nil {
 		return err
