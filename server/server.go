@@ -211,6 +211,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		err = h.Close()
 	}
 	<-ended
+	s.links.wait() // upgraded connections are not the HTTP server's to await
 	return err
 }
 
