@@ -2,8 +2,12 @@ package simulator
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+
+	"berth/agent/device"
 )
 
 // The device nodes: one file for each card and slice, as the kernel's driver
@@ -64,12 +68,21 @@ func (s *Simulator) Fail(card, reason string) error {
 	return nil
 }
 
-// HideNode takes a device's node away and leaves the device: what a daemon
-// reload does to containers on some real hosts. The next start shows it again.
-func (s *Simulator) HideNode(uuid string) error {
+// Lose makes a slice vanish under whoever uses it, as after a fault that the
+// driver answers by dropping the instance.
+func (s *Simulator) Lose(slice string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return os.Remove(s.node(uuid))
+	c, k := s.holder(slice)
+	if k == nil {
+		return fmt.Errorf("%w: slice %s", device.ErrNotFound, slice)
+	}
+	c.kept.Slices = slices.DeleteFunc(slices.Clone(c.kept.Slices), func(k keptSlice) bool { return k.UUID == slice })
+	c.kept.MIG = len(c.kept.Slices) > 0
+	delete(c.holders, slice)
+	c.heat.forget(slice)
+	s.liftNode(slice)
+	return s.state.save()
 }
 
 // Reboot loses what a restart of the host loses.

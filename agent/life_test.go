@@ -1,0 +1,298 @@
+package agent
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"berth/gpu"
+	"berth/wire"
+)
+
+func TestLife(t *testing.T) {
+	n := newNode(t)
+	n.begin()
+	p := n.portal
+	card := n.card(0)
+	place := slice(t, card, "1g.10gb", 3)
+
+	s := p.put(desired(1, want("i1", wire.WantRunning, place)))
+	if s.Generation != 1 {
+		t.Errorf("generation %d after a put of 1", s.Generation)
+	}
+	events := p.events(0, is("i1", wire.PhaseRunning))
+	wantPhases(t, events, "i1", 1, wire.PhasePulling, wire.PhaseStarting, wire.PhaseRunning)
+	s = p.until("a counted second", func(s wire.State) bool { o, _ := instanceOf(s, "i1"); return o.Seconds >= 1 })
+	if got := placements(s, card); !slices.Equal(got, []string{"1g.10gb@3"}) {
+		t.Errorf("on the card: %v", got)
+	}
+	if o, _ := instanceOf(s, "i1"); len(o.Slices) != 1 || o.Slices[0] != place {
+		t.Errorf("i1 holds %+v", o.Slices)
+	}
+	if !s.Host.Simulated || s.Host.MilliCPU != 48_000 || s.Host.MemoryMiB != 3*112<<10 || s.Host.Runtime.Mode == "" || s.Host.Name != "rack-1" {
+		t.Errorf("host %+v", s.Host)
+	}
+
+	// Restart: a higher run replaces the running one.
+	again := want("i1", wire.WantRunning, place)
+	again.Run = 2
+	p.put(desired(2, again))
+	events = append(events, p.events(events[len(events)-1].Seq, func(ev wire.Event) bool { return ev.Run == 2 && ev.Phase == wire.PhaseRunning })...)
+	wantPhases(t, events, "i1", 1, wire.PhasePulling, wire.PhaseStarting, wire.PhaseRunning, wire.PhaseStopped)
+	for _, ev := range events {
+		if ev.Run == 1 && ev.Phase == wire.PhaseStopped && (ev.Seconds < 1 || ev.Reason != wire.ReasonAsked) {
+			t.Errorf("run 1 ended with %d s, %q", ev.Seconds, ev.Reason)
+		}
+	}
+
+	// Stop: slices are free when it is told; start again with run 3.
+	stop := again
+	stop.Want = wire.WantStopped
+	p.put(desired(3, stop))
+	events = append(events, p.events(events[len(events)-1].Seq, is("i1", wire.PhaseStopped))...)
+	s = p.state()
+	if got := placements(s, card); len(got) != 0 || s.Devices[0].MIG {
+		t.Errorf("after the stop: %v, MIG %v", got, s.Devices[0].MIG)
+	}
+	if o, _ := instanceOf(s, "i1"); o.Phase != wire.PhaseStopped || o.Run != 2 || len(o.Slices) != 0 {
+		t.Errorf("after the stop: %+v", o)
+	}
+	again.Run = 3
+	p.put(desired(4, again))
+	events = append(events, p.events(events[len(events)-1].Seq, is("i1", wire.PhaseRunning))...)
+
+	gone := again
+	gone.Want = wire.WantGone
+	p.put(desired(5, gone))
+	events = append(events, p.events(events[len(events)-1].Seq, is("i1", wire.PhaseGone))...)
+	wantPhases(t, events, "i1", 3, wire.PhasePulling, wire.PhaseStarting, wire.PhaseRunning, wire.PhaseStopped, wire.PhaseGone)
+	p.put(desired(6))
+	s = p.until("nothing left", func(s wire.State) bool { return len(s.Instances) == 0 })
+	for i := range events {
+		if events[i].Seq != int64(i)+1 {
+			t.Errorf("event %d has number %d", i+1, events[i].Seq)
+		}
+	}
+	if left, err := n.box.List(t.Context()); err != nil || len(left) != 0 {
+		t.Errorf("left in the runtime: %v %v", left, err)
+	}
+}
+
+func TestOlderGenerationRefused(t *testing.T) {
+	n := newNode(t)
+	n.begin()
+	p := n.portal
+	card := n.card(0)
+	entry := want("i1", wire.WantRunning, slice(t, card, "1g.10gb", 0))
+	p.put(desired(5, entry))
+	p.untilPhase("i1", wire.PhaseRunning)
+	if status := p.call("PUT", "/v1/desired", desired(4), nil); status != 409 {
+		t.Errorf("an older generation: %d, want 409", status)
+	}
+	n.end()
+	n.begin() // also after a restart
+	if status := p.call("PUT", "/v1/desired", desired(4), nil); status != 409 {
+		t.Errorf("an older generation after a restart: %d, want 409", status)
+	}
+	if o := p.untilPhase("i1", wire.PhaseRunning); o.Run != 1 {
+		t.Errorf("i1 is %+v", o)
+	}
+	for name, bad := range map[string]wire.Desired{
+		"twice":     desired(6, entry, entry),
+		"bad id":    desired(6, want("../x", wire.WantGone)),
+		"bad wish":  desired(6, want("i2", "paused")),
+		"run zero":  desired(6, wire.DesiredInstance{ID: "i2", Want: wire.WantGone}),
+		"empty id":  desired(6, want("", wire.WantGone)),
+		"long name": desired(6, want(strings.Repeat("x", 200), wire.WantGone)),
+	} {
+		if status := p.call("PUT", "/v1/desired", bad, nil); status != 422 {
+			t.Errorf("%s: %d, want 422", name, status)
+		}
+	}
+	if g := p.state().Generation; g != 5 {
+		t.Errorf("generation %d after refusals, want 5", g)
+	}
+}
+
+// A run ends by itself at its paid seconds, and says so.
+func TestPaidSeconds(t *testing.T) {
+	n := newNode(t)
+	n.begin()
+	p := n.portal
+	entry := want("i1", wire.WantRunning, slice(t, n.card(0), "1g.10gb", 0))
+	entry.PaidSeconds = 2
+	p.put(desired(1, entry))
+	events := p.events(0, is("i1", wire.PhaseStopped))
+	if end := events[len(events)-1]; end.Reason != wire.ReasonPaidUntil || end.Seconds != 2 {
+		t.Errorf("ended with %q after %d s, want paid_until after 2", end.Reason, end.Seconds)
+	}
+	if got := placements(p.state(), n.card(0)); len(got) != 0 {
+		t.Errorf("slices left: %v", got)
+	}
+}
+
+func TestRenewedPaidSeconds(t *testing.T) {
+	n := newNode(t)
+	n.begin()
+	p := n.portal
+	entry := want("i1", wire.WantRunning, slice(t, n.card(0), "1g.10gb", 0))
+	entry.PaidSeconds = 4
+	p.put(desired(1, entry))
+	p.untilPhase("i1", wire.PhaseRunning)
+	entry.PaidSeconds = 3600
+	p.put(desired(2, entry))
+	p.until("beyond the first limit", func(s wire.State) bool {
+		o, _ := instanceOf(s, "i1")
+		return o.Phase == wire.PhaseRunning && o.Seconds > 5
+	})
+}
+
+// What cannot be run fails with a reason and never starts to cost.
+func TestFailures(t *testing.T) {
+	n := newNode(t)
+	n.begin()
+	p := n.portal
+	card, whole := n.card(0), n.card(2)
+	image := want("image", wire.WantRunning, slice(t, card, "1g.10gb", 0))
+	image.Spec.Image = "pytorch"
+	script := want("script", wire.WantRunning, slice(t, card, "1g.10gb", 1))
+	script.Spec.StartupScript = "exit 3"
+	exits := want("exits", wire.WantRunning, slice(t, card, "1g.10gb", 2))
+	exits.Spec.Command = []string{"sh", "-c", "exit 7"}
+	absent := want("absent", wire.WantRunning, slice(t, "GPU-none", "1g.10gb", 0))
+	undivided := want("undivided", wire.WantRunning, slice(t, whole, "1g.10gb", 0))
+	p.put(desired(1, image, script, exits, absent, undivided))
+	for id, reason := range map[string]string{
+		"image": wire.ReasonImage, "script": wire.ReasonStartup, "exits": wire.ReasonExited,
+		"absent": wire.ReasonSlices, "undivided": wire.ReasonSlices,
+	} {
+		o := p.untilPhase(id, wire.PhaseStopped)
+		if o.Reason != reason || o.Detail == "" && id != "exits" {
+			t.Errorf("%s ended with %q %q, want %q", id, o.Reason, o.Detail, reason)
+		}
+		if o.Seconds != 0 && id != "exits" {
+			t.Errorf("%s cost %d s", id, o.Seconds)
+		}
+		if id == "exits" && (o.ExitCode == nil || *o.ExitCode != 7) {
+			t.Errorf("exits ended with %v", o.ExitCode)
+		}
+	}
+	if s := p.state(); len(placements(s, card)) != 0 || s.Devices[2].Health != "ok" {
+		t.Errorf("left after failures: %v", placements(s, card))
+	}
+}
+
+// B8: fewer devices inside than granted never runs and costs nothing.
+func TestFewerDevicesInside(t *testing.T) {
+	n := newNode(t)
+	n.begin()
+	p := n.portal
+	card := n.card(0)
+	held := want("i0", wire.WantRunning, slice(t, n.card(1), "1g.10gb", 0))
+	first := want("i1", wire.WantRunning, slice(t, card, "1g.10gb", 0), slice(t, card, "1g.10gb", 1))
+	first.Spec.StartupScript = "sleep 300"
+	p.put(desired(1, held, first))
+	p.untilPhase("i1", wire.PhaseStarting)
+	cards, err := n.sim.Inventory(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := n.sim.Lose(cards[0].Slices[1].UUID); err != nil {
+		t.Fatal(err)
+	}
+	p.put(desired(2, held, first))
+	events := p.events(0, is("i1", wire.PhaseStopped))
+	wantPhases(t, events, "i1", 1, wire.PhasePulling, wire.PhaseStarting, wire.PhaseStopped)
+	if end := events[len(events)-1]; end.Reason != wire.ReasonDevices || end.Seconds != 0 || !strings.HasPrefix(end.Detail, "1 of 2 slices") {
+		t.Errorf("ended with %q %q after %d s", end.Reason, end.Detail, end.Seconds)
+	}
+	if got := placements(p.state(), card); len(got) != 0 {
+		t.Errorf("slices left: %v", got)
+	}
+	if o, _ := instanceOf(p.state(), "i0"); o.Phase == wire.PhaseStopped {
+		t.Errorf("the neighbour ended too: %+v", o)
+	}
+}
+
+// A place that its last holder is still leaving is waited for.
+func TestPlaceChangesHands(t *testing.T) {
+	n := newNode(t)
+	n.begin()
+	p := n.portal
+	card := n.card(0)
+	whole := slice(t, card, gpu.Whole, 0)
+	p.put(desired(1, want("i1", wire.WantRunning, whole)))
+	p.untilPhase("i1", wire.PhaseRunning)
+	p.put(desired(2, want("i1", wire.WantGone, whole), want("i2", wire.WantRunning, slice(t, card, "3g.40gb", 4), slice(t, card, "1g.10gb", 0))))
+	p.untilPhase("i2", wire.PhaseRunning)
+	if got := placements(p.state(), card); !slices.Equal(got, []string{"1g.10gb@0", "3g.40gb@4"}) {
+		t.Errorf("on the card: %v", got)
+	}
+	// A place that its holder keeps is not.
+	p.put(desired(3, want("i2", wire.WantRunning, slice(t, card, "3g.40gb", 4), slice(t, card, "1g.10gb", 0)), want("i3", wire.WantRunning, slice(t, card, "2g.20gb", 4))))
+	if o := p.untilPhase("i3", wire.PhaseStopped); o.Reason != wire.ReasonSlices || !strings.Contains(o.Detail, "held by instance i2") {
+		t.Errorf("i3 ended with %q %q", o.Reason, o.Detail)
+	}
+}
+
+// A slice that Berth did not make is reported and left alone; the card is not sold.
+func TestForeignSlice(t *testing.T) {
+	n := newNode(t)
+	n.begin()
+	p := n.portal
+	card := n.card(0)
+	if _, err := n.sim.Create(t.Context(), card, "2g.20gb", 0); err != nil {
+		t.Fatal(err)
+	}
+	p.put(desired(1, want("i1", wire.WantRunning, slice(t, card, "1g.10gb", 0)), want("i2", wire.WantRunning, slice(t, card, "1g.10gb", 6)), want("i3", wire.WantRunning, slice(t, card, "2g.20gb", 0))))
+	for _, id := range []string{"i1", "i3"} {
+		if o := p.untilPhase(id, wire.PhaseStopped); o.Reason != wire.ReasonSlices || !strings.Contains(o.Detail, "insufficient resources") {
+			t.Errorf("%s ended with %q %q", id, o.Reason, o.Detail)
+		}
+	}
+	p.untilPhase("i2", wire.PhaseRunning)
+	p.put(desired(2))
+	s := p.until("i2 ended", func(s wire.State) bool { o, _ := instanceOf(s, "i2"); return o.Phase == wire.PhaseStopped })
+	if got := placements(s, card); !slices.Equal(got, []string{"2g.20gb@0"}) || !strings.HasPrefix(s.Devices[0].Health, "occupied outside Berth") {
+		t.Errorf("on the card: %v, health %q", got, s.Devices[0].Health)
+	}
+	if s.Devices[1].Health != "ok" {
+		t.Errorf("the other card: %q", s.Devices[1].Health)
+	}
+}
+
+// C13: a launch that is cancelled at any point leaves nothing and costs nothing.
+func TestCancelInTheMiddle(t *testing.T) {
+	n := newNode(t)
+	n.begin()
+	p := n.portal
+	card := n.card(0)
+	generation := int64(0)
+	after := int64(0)
+	for round := range 12 {
+		entry := want("i1", wire.WantRunning, slice(t, card, "2g.20gb", 0), slice(t, card, "1g.10gb", 6))
+		entry.Run = round + 1
+		p.put(desired(generation+1, entry))
+		time.Sleep(time.Duration(round) * 100 * time.Millisecond) // where the cancellation falls is the point
+		entry.Want = wire.WantGone
+		began := time.Now()
+		p.put(desired(generation+2, entry))
+		events := p.events(after, is("i1", wire.PhaseGone))
+		if took := time.Since(began); took > 10*time.Second {
+			t.Errorf("round %d: gone after %s", round, took)
+		}
+		end := events[len(events)-1]
+		after = end.Seq
+		if running := slices.Contains(phasesOf(events, "i1", entry.Run), wire.PhaseRunning); end.Run != entry.Run || !running && end.Seconds != 0 || end.Seconds > 2 {
+			t.Errorf("round %d: ended as %+v", round, end)
+		}
+		if got := placements(p.state(), card); len(got) != 0 {
+			t.Errorf("round %d: slices left: %v", round, got)
+		}
+		generation += 2
+	}
+	if left, err := n.box.List(t.Context()); err != nil || len(left) != 0 {
+		t.Errorf("left in the runtime: %v %v", left, err)
+	}
+}
