@@ -94,7 +94,7 @@ func TestLaunchByTheForm(t *testing.T) {
 	b.post("/launch/price", "sku", slice, "disk_gib", "20", "name", "kept").wants(t, http.StatusOK, `value="kept"`)
 
 	// Sent twice at once, it launches once.
-	order := []string{"sku", slice, "disk_gib", "20", "name", "tern-01", "image", "host", "env", "A=1\r\nB=two words", "idempotency_key", keyIn(page.body)}
+	order := []string{"sku", slice, "disk_gib", "20", "name", "tern-01", "image", hostImage, "env", "A=1\r\nB=two words", "idempotency_key", keyIn(page.body)}
 	places := make([]string, 4)
 	var racing sync.WaitGroup
 	for i := range places {

@@ -90,11 +90,10 @@ func describe(o fleet.Offer) string {
 		}
 		return strings.Join(parts, ", ")
 	}
-	host := ""
 	if o.MilliCPU > 0 && o.MemoryMiB > 0 {
-		host = fmt.Sprintf(", with %s of the host and %d GiB RAM", cpus(o.MilliCPU), o.MemoryMiB>>10)
+		return fmt.Sprintf("Cut in hardware, %s, %d GiB RAM", cpus(o.MilliCPU), o.MemoryMiB>>10)
 	}
-	return fmt.Sprintf("A slice cut in hardware%s", host)
+	return "Cut in hardware"
 }
 
 func cpus(milli int) string {

@@ -79,7 +79,7 @@ var milestones = []struct {
 	done, doing string
 	at          models.InstanceState // while it is being done
 }{
-	{models.NodePulling, "Slice made", "Making the slice", models.Placing},
+	{models.NodePulling, "Placed", "Making the slice", models.Placing},
 	{models.NodeStarting, "Image ready", "Fetching image", models.Pulling},
 	{models.NodeRunning, "Started", "Starting", models.Starting},
 }
@@ -104,11 +104,10 @@ func timeline(k instanceFacts) []web.Step {
 	for _, again := range []models.InstanceEventKind{models.StartAsked, models.RestartAsked} {
 		placed = max(placed, when[again])
 	}
-	steps := []web.Step{{Label: "Requested", Detail: clockTime(in.RequestedAt, k.zone), Status: web.StepDone}}
 	if placed.IsZero() {
-		return append(steps, web.Step{Label: "Waiting for a place", Status: web.StepNow})
+		return []web.Step{{Label: "Waiting for a place", Detail: "since " + clockTime(in.RequestedAt, k.zone), Status: web.StepNow}}
 	}
-	steps = append(steps, web.Step{Label: "Placed", Detail: took(placed.Sub(in.RequestedAt)), Status: web.StepDone})
+	steps := []web.Step{{Label: "Requested", Detail: took(placed.Sub(in.RequestedAt)), Status: web.StepDone}}
 	last := placed
 	over := !in.State.Active() || in.State == models.Stopping || in.State == models.Lost
 	for i, m := range milestones {

@@ -105,7 +105,7 @@ func launchView(c money.Currency, f launchForm, bad models.Fieldset, k launchFac
 }
 
 // hostImage is the sandbox runtime's only image: the node's own system.
-const hostImage = "host"
+const hostImage = "host system"
 
 func imageName(image string) string {
 	if image == hostImage {

@@ -141,20 +141,20 @@ func TestTimelineOfARun(t *testing.T) {
 		return strings.Join(out, " ")
 	}
 	span := models.UsageSpan{ID: "i.1", State: models.SpanRunning, StartAt: at(28.3), Cursor: 60}
-	head := "Requested[done 12:00:00] Placed[done 0.4 s] "
+	head := "Requested[done 0.4 s] "
 	for name, tc := range map[string][2]string{
 		"placing":  {say(models.Placing, 1.4, models.UsageSpan{}, placed), head + "Making the slice[now 1 s] Fetching image[todo ] Starting[todo ] Running[todo billing starts here]"},
-		"pulling":  {say(models.Pulling, 11.5, models.UsageSpan{}, placed, pulling), head + "Slice made[done 1.1 s] Fetching image[now 10 s] Starting[todo ] Running[todo billing starts here]"},
-		"running":  {say(models.Running, 100.3, span, placed, pulling, starting, running), head + "Slice made[done 1.1 s] Image ready[done 19.6 s] Started[done 7.2 s] Running[now 1 min 12 s]"},
-		"skipping": {say(models.Running, 100.3, span, placed, running), head + "Slice made[done 0.0 s] Image ready[done 0.0 s] Started[done 27.9 s] Running[now 1 min 12 s]"},
+		"pulling":  {say(models.Pulling, 11.5, models.UsageSpan{}, placed, pulling), head + "Placed[done 1.1 s] Fetching image[now 10 s] Starting[todo ] Running[todo billing starts here]"},
+		"running":  {say(models.Running, 100.3, span, placed, pulling, starting, running), head + "Placed[done 1.1 s] Image ready[done 19.6 s] Started[done 7.2 s] Running[now 1 min 12 s]"},
+		"skipping": {say(models.Running, 100.3, span, placed, running), head + "Placed[done 0.0 s] Image ready[done 0.0 s] Started[done 27.9 s] Running[now 1 min 12 s]"},
 		"failed": {say(models.Failed, 50, models.UsageSpan{}, placed, pulling, starting, event(models.NodeFailed, models.Failed, 22)),
-			head + "Slice made[done 1.1 s] Image ready[done 19.6 s] Starting[failed after 0.9 s]"},
+			head + "Placed[done 1.1 s] Image ready[done 19.6 s] Starting[failed after 0.9 s]"},
 		"cancelled": {say(models.Stopped, 50, models.UsageSpan{}, placed, event(models.StopAsked, models.Stopping, 2), event(models.NodeStopped, models.Stopped, 3)),
 			head + "Stopped[done ran 0 s]"},
 		"stopping": {say(models.Stopping, 90, models.UsageSpan{ID: "i.1", State: models.SpanCapped, Cursor: 60, StartAt: at(28.3)}, placed, pulling, starting, running, event(models.StopAsked, models.Stopping, 88.3)),
-			head + "Slice made[done 1.1 s] Image ready[done 19.6 s] Started[done 7.2 s] Stopping[now free since 12:01:28]"},
+			head + "Placed[done 1.1 s] Image ready[done 19.6 s] Started[done 7.2 s] Stopping[now free since 12:01:28]"},
 		"lost": {say(models.Lost, 900, models.UsageSpan{ID: "i.1", State: models.SpanClosed, Cursor: 60}, placed, pulling, starting, running, event(models.NodeLost, models.Lost, 700)),
-			head + "Slice made[done 1.1 s] Image ready[done 19.6 s] Started[done 7.2 s] Node lost[failed at 12:11:40]"},
+			head + "Placed[done 1.1 s] Image ready[done 19.6 s] Started[done 7.2 s] Node lost[failed at 12:11:40]"},
 	} {
 		if tc[0] != tc[1] {
 			t.Errorf("%s:\n%s\nnot\n%s", name, tc[0], tc[1])

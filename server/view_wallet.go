@@ -29,9 +29,8 @@ func walletView(c money.Currency, k walletFacts) web.WalletView {
 	w := k.wallet
 	v := web.WalletView{Symbol: c.Symbol, RunsOut: "–", RunsOutAt: "nothing is running",
 		AmountHint: "From " + c.Format(c.MinTopup) + " to " + c.Format(c.MaxTopup) + "."}
-	v.BalanceWhole, v.BalanceCents = splitCents(c, w.Available)
+	v.BalanceWhole, v.BalanceCents = splitCents(c, w.Balance)
 	v.Facts = []web.Pair{
-		{Term: "Balance", Value: c.Format(w.Balance)},
 		{Term: "Set aside for starts", Value: minus(c, w.Held)},
 		{Term: "Used, not yet posted", Value: minus(c, w.Accrued)},
 		{Term: "Can be spent", Value: c.Format(w.Available), Total: true},

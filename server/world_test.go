@@ -255,7 +255,7 @@ func (w *world) addNode() models.NodeID {
 	w.must(err)
 	state := wire.State{Version: wire.Version, AgentVersion: "test", BootID: "boot", At: time.Now(),
 		Host: wire.Host{Name: "kestrel", Kernel: "Linux", MilliCPU: 64_000, MemoryMiB: 512 << 10, DiskGiB: 1000, Simulated: true,
-			Runtime: wire.Runtime{Driver: "sandbox", Mode: "user", Images: []string{"host"}, Ladder: []wire.Rung{{Mode: "full", Detail: "not permitted"}, {Mode: "user", Works: true}}}},
+			Runtime: wire.Runtime{Driver: "sandbox", Mode: "user", Images: []string{hostImage}, Ladder: []wire.Rung{{Mode: "full", Detail: "not permitted"}, {Mode: "user", Works: true}}}},
 		Devices: []wire.Device{
 			{UUID: "GPU-0", Index: 0, Model: "a100-80gb", Name: "NVIDIA A100-SXM4-80GB", MemoryMiB: 81920, MIG: true, Health: "ok"},
 			{UUID: "GPU-1", Index: 1, Model: "a100-80gb", Name: "NVIDIA A100-SXM4-80GB", MemoryMiB: 81920, MIG: true, Health: "ok"},
