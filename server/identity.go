@@ -99,7 +99,7 @@ func (s *Server) guard(n need, next echo.HandlerFunc) echo.HandlerFunc {
 }
 
 func reads(c echo.Context) bool {
-	return c.Request().Method == http.MethodGet || c.Request().Method == http.MethodHead
+	return c.Request().Method == http.MethodGet
 }
 
 // identify reads who asks from the Authorization header, else from the session

@@ -40,7 +40,7 @@ func newMetrics(s *Server) *metrics {
 }
 
 // methods that are counted by name; a made-up one would be a label for ever.
-var methods = map[string]bool{http.MethodGet: true, http.MethodHead: true, http.MethodPost: true, http.MethodPut: true, http.MethodPatch: true, http.MethodDelete: true, http.MethodOptions: true}
+var methods = map[string]bool{http.MethodGet: true, http.MethodPost: true, http.MethodPut: true, http.MethodPatch: true, http.MethodDelete: true, http.MethodOptions: true}
 
 func (m *metrics) observe(method, route string, status int, took time.Duration) {
 	if !methods[method] {

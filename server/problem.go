@@ -131,10 +131,6 @@ func (s *Server) fail(err error, c echo.Context) {
 	if status == http.StatusUnauthorized && wantsJSON(c) {
 		c.Response().Header().Set("WWW-Authenticate", `Bearer realm="berth"`)
 	}
-	if c.Request().Method == http.MethodHead {
-		_ = c.NoContent(status)
-		return
-	}
 	if wantsJSON(c) {
 		s.failJSON(c, p)
 		return

@@ -26,7 +26,6 @@ func (s *Server) routes() []route {
 		{get, "/readyz", anyone, s.readyz},
 		{get, "/metrics", anyone, s.showMetrics}, // asks more itself
 		{get, "/assets/*", anyone, assets},
-		{http.MethodHead, "/assets/*", anyone, assets},
 		{post, webhookPath, anyone, s.stripeWebhook}, // signed by the payment provider
 
 		{get, "/signup", anyone, s.signupPage},

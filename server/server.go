@@ -177,8 +177,16 @@ func (s *Server) setUp() {
 	s.api = newAPI(s)
 }
 
-// ServeHTTP answers one request.
-func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.echo.ServeHTTP(w, r) }
+// ServeHTTP answers one request. HEAD is GET without the body, which net/http
+// leaves out by itself.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.Method == http.MethodHead {
+		get := *r
+		get.Method = http.MethodGet
+		r = &get
+	}
+	s.echo.ServeHTTP(w, r)
+}
 
 // Serve answers on l until ctx ends, then lets requests under way finish for
 // Grace; streams and sockets end at once. It closes l. It returns nil when ctx
