@@ -20,6 +20,17 @@ const (
 	StageServe = "serve"
 )
 
+// ProcessEnv is the environment of Berth's own processes around an instance: not
+// the agent's, which may hold tokens. GORACE goes along because a build with the
+// race detector otherwise sleeps a second at the end of each of them.
+func ProcessEnv() []string {
+	env := []string{"PATH=/usr/bin:/bin"}
+	if race, ok := os.LookupEnv("GORACE"); ok {
+		env = append(env, "GORACE="+race)
+	}
+	return env
+}
+
 // Tree is a launched process tree, seen from its shim.
 type Tree struct {
 	Init    *os.Process
@@ -60,7 +71,7 @@ func Launch(c Config) (*Tree, error) {
 
 	proc, err := os.StartProcess(c.Exe, []string{"berth", Subcommand, StageSetup}, &os.ProcAttr{
 		Dir: filepath.Dir(c.Exe), // a place the host certainly has
-		Env: []string{"PATH=/usr/bin:/bin"},
+		Env: ProcessEnv(),
 		// Errors of the Go runtime itself (a crash) belong in the instance's log.
 		Files: []*os.File{null, logWrite, logWrite, initEnd, logWrite, conf},
 		Sys:   cloneAttr(c),

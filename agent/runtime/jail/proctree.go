@@ -2,6 +2,7 @@ package jail
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"strconv"
@@ -125,10 +126,13 @@ func KillTree(root int) error {
 		}
 		time.Sleep(5 * time.Millisecond)
 	}
-	if root != os.Getpid() {
-		return unix.Kill(root, unix.SIGKILL)
+	if root == os.Getpid() {
+		return nil
 	}
-	return nil
+	if err := unix.Kill(root, unix.SIGKILL); err != nil && !errors.Is(err, unix.ESRCH) {
+		return err
+	}
+	return nil // ESRCH: an init ends by itself when it has no one left
 }
 
 // OfUser returns the pids of a user's living processes.

@@ -34,10 +34,9 @@ func InitMain(args []string) int {
 	if args[0] == StageServe {
 		return serve(c, ctl)
 	}
-	if err := setup(c); err != nil {
-		ctl.Send(Message{Kind: EvFault, Text: err.Error()})
-	}
-	return 1 // setup returns only if it failed
+	err = setup(c) // returns only if it failed
+	ctl.Send(Message{Kind: EvFault, Text: err.Error()})
+	return 1
 }
 
 // dup keeps the numbered descriptor itself alive for the second stage.
@@ -83,7 +82,7 @@ func setup(c Config) error {
 			return fmt.Errorf("keep descriptor %d: %w", fd, err)
 		}
 	}
-	err := unix.Exec(exe, []string{"berth", Subcommand, StageServe}, []string{"PATH=/usr/bin:/bin"})
+	err := unix.Exec(exe, []string{"berth", Subcommand, StageServe}, ProcessEnv())
 	return fmt.Errorf("run %s: %w", exe, err)
 }
 

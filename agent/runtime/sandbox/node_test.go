@@ -26,6 +26,7 @@ func TestMain(m *testing.M) {
 	if ran, code := Reexec(os.Args); ran {
 		os.Exit(code)
 	}
+	os.Setenv("GORACE", "atexit_sleep_ms=0") // for the processes started from here
 	if dir := os.Getenv("BERTH_TEST_AGENT"); dir != "" {
 		os.Exit(agentMain(dir))
 	}
@@ -97,6 +98,12 @@ func (n *node) clean() {
 		n.t.Error(err)
 	}
 	for _, id := range ids {
+		errs, _ := filepath.Glob(filepath.Join(n.instanceDir(id), "runs", "*", "shim.log"))
+		for _, f := range errs {
+			if text, err := os.ReadFile(f); err != nil || len(text) > 0 {
+				n.t.Errorf("a shim of %s complains: %s (%v)", id, text, err)
+			}
+		}
 		if err := n.Remove(ctx, id); err != nil {
 			n.t.Errorf("remove %s: %v", id, err)
 		}

@@ -125,7 +125,7 @@ func endOrphans(st shim.State) error {
 		living := 0
 		if s, err := jail.ReadStat(st.InitPID); st.InitPID > 0 && err == nil && s.StartTicks == st.InitStart && s.State != 'Z' {
 			// Not the init alone: the orphans of a plain one would be nobody's.
-			if err := jail.KillTree(st.InitPID); err != nil && !errors.Is(err, unix.ESRCH) {
+			if err := jail.KillTree(st.InitPID); err != nil {
 				return err
 			}
 			living++

@@ -77,7 +77,7 @@ func (d *Driver) try(ctx context.Context, rung runtime.Rung) (found, error) {
 	defer cancel()
 	cmd := exec.CommandContext(ctx, d.exe)
 	cmd.Args = []string{"berth", probeSubcommand}
-	cmd.Env = []string{"PATH=/usr/bin:/bin"}
+	cmd.Env = jail.ProcessEnv()
 	cmd.Dir = "/"
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	var stdout, stderr bytes.Buffer

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"berth/agent/runtime/jail"
 )
 
 // startTimeout is how long a new shim may take to say that it is there.
@@ -43,7 +45,7 @@ func Start(ctx context.Context, dir, exe string, o Order) (pid int, err error) {
 	}
 	defer ready.Close()
 	proc, err := os.StartProcess(exe, []string{"berth", Subcommand, dir}, &os.ProcAttr{
-		Dir: "/", Env: []string{"PATH=/usr/bin:/bin"},
+		Dir: "/", Env: jail.ProcessEnv(),
 		Files: []*os.File{null, errs, errs, lock, readyWrite},
 		Sys:   &syscall.SysProcAttr{Setsid: true}, // a signal to the agent's group is not for it
 	})
