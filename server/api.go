@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"slices"
 	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -65,17 +64,6 @@ func newAPI(s *Server) *restAPI {
 	a.describeSockets()
 	a.describeProblems()
 	return a
-}
-
-// routes lists the API's part of the table of routes.
-func (a *restAPI) routes() []route {
-	var list []route
-	for key, n := range a.needs {
-		method, path, _ := strings.Cut(key, " ")
-		list = append(list, route{method: method, path: path, need: n})
-	}
-	slices.SortFunc(list, func(x, y route) int { return strings.Compare(x.path+x.method, y.path+y.method) })
-	return list
 }
 
 // admit lets through who may call an operation, and tells it who that is.

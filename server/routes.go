@@ -16,7 +16,8 @@ type route struct {
 }
 
 // routes is every address of the portal but those of nodes and sockets
-// (linkRoutes) and of the API (restAPI.routes). A test knows each with who may call it, and fails for a new one
+// (linkRoutes) and of the API (newAPI). A test knows each with who may call it,
+// and fails for a new one
 // until it is told.
 func (s *Server) routes() []route {
 	const get, post = http.MethodGet, http.MethodPost
