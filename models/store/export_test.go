@@ -71,3 +71,8 @@ func kindOf(name string) string {
 func (s *Store) PretendNewer(ctx context.Context) error {
 	return s.write.WithContext(ctx).Exec("INSERT INTO goose_db_version (version_id, is_applied) VALUES (99999, true)").Error
 }
+
+// Exec runs a statement behind the store's back.
+func (s *Store) Exec(ctx context.Context, statement string) error {
+	return s.write.WithContext(ctx).Exec(statement).Error
+}
