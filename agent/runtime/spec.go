@@ -3,18 +3,24 @@ package runtime
 import (
 	"fmt"
 	"path"
-	"regexp"
 	"strings"
 )
 
-// instanceID keeps ids usable as names of files and control groups.
-var instanceID = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}$`)
+// ValidInstance reports whether id may name an instance: ids become names of
+// files, folders and control groups.
+func ValidInstance(id string) bool { return validName(id, "-_.") }
 
-// uuid keeps device ids usable as names of files and in a comma-separated list.
-var uuid = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,127}$`)
-
-// ValidInstance reports whether id may name an instance.
-func ValidInstance(id string) bool { return instanceID.MatchString(id) }
+// validName reports whether s is 1 to 128 letters, digits and marks, and starts
+// with a letter or digit.
+func validName(s, marks string) bool {
+	for i, r := range s {
+		alnum := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9'
+		if !alnum && (i == 0 || !strings.ContainsRune(marks, r)) {
+			return false
+		}
+	}
+	return s != "" && len(s) <= 128
+}
 
 // Validate says what is wrong with a Spec, if anything.
 func (s Spec) Validate() error {
@@ -42,7 +48,7 @@ func (s Spec) Validate() error {
 	}
 	seen := map[string]bool{}
 	for _, d := range s.Devices {
-		if !uuid.MatchString(d.UUID) || seen[d.UUID] {
+		if !validName(d.UUID, "-_") || seen[d.UUID] {
 			return fmt.Errorf("instance %s: device id %q is malformed or granted twice", s.Instance, d.UUID)
 		}
 		if d.Node != "" && !path.IsAbs(d.Node) {
