@@ -27,7 +27,7 @@ import (
 )
 
 // ErrNotJoined is returned by Run for a folder that no portal knows yet.
-var ErrNotJoined = errors.New("this node has not joined a portal: run `berth agent join` with a token from the portal's node page")
+var ErrNotJoined = errors.New("this node has not joined a portal: run `berth agent` with --portal and --token as the portal's fleet page shows")
 
 // HostSystem is the image of the sandbox runtime: the host's own programs.
 const HostSystem = "host system"

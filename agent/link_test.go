@@ -127,7 +127,7 @@ type writerFunc func([]byte) (int, error)
 
 func (f writerFunc) Write(b []byte) (int, error) { return f(b) }
 
-// A reader that does not read delays nobody, and samples go on.
+// A stream that is not read holds up no other on the same link.
 func TestSlowReader(t *testing.T) {
 	n := newNode(t)
 	n.begin()

@@ -85,3 +85,30 @@ func TestTogether(t *testing.T) {
 		t.Errorf("one unmeasured: %v", *got.UtilizationPercent)
 	}
 }
+
+// A listener that never reads loses ticks; the one beside it gets them all and
+// nobody waits.
+func TestSlowListenerLosesTicks(t *testing.T) {
+	s := &sampler{listeners: map[chan wire.Tick]struct{}{}}
+	slow, endSlow := s.listen()
+	quick, endQuick := s.listen()
+	for seq := int64(1); seq <= 100; seq++ {
+		s.publish(wire.Tick{Seq: seq})
+		if got := <-quick; got.Seq != seq {
+			t.Fatalf("the quick listener got %d, want %d", got.Seq, seq)
+		}
+	}
+	if len(slow) != tickQueue {
+		t.Errorf("the slow listener has %d ticks waiting, want %d", len(slow), tickQueue)
+	}
+	endSlow()
+	endQuick()
+	if late, end := s.listen(); (<-late).Seq != 100 {
+		t.Error("a new listener does not begin with the latest tick")
+	} else {
+		end()
+	}
+	if len(s.listeners) != 0 {
+		t.Errorf("%d listeners left", len(s.listeners))
+	}
+}

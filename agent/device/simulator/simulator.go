@@ -46,7 +46,8 @@ type card struct {
 // New opens the simulated cards kept in dir, adding those of models that are not
 // there yet; no models means those that are kept. It fails when dir keeps more
 // cards of a model than asked for: a card may be somebody's, so it is never
-// taken out silently. The seed rules noise and UUIDs; 0 takes a random one.
+// taken out silently. The seed
+// rules noise and delays; 0 takes a random one. One process at a time may have dir.
 func New(dir string, models []gpu.ModelID, seed uint64, log *slog.Logger) (*Simulator, error) {
 	kept, err := openState(dir, models, seed)
 	if err != nil {
@@ -138,7 +139,7 @@ func (s *Simulator) Create(ctx context.Context, uuid, profile string, start int)
 	if err != nil {
 		return device.Slice{}, err
 	}
-	k := keptSlice{UUID: "MIG-" + s.state.newUUID(), Placement: place}
+	k := keptSlice{UUID: "MIG-" + newUUID(), Placement: place}
 	if err := s.layNode(k.UUID); err != nil {
 		return device.Slice{}, err
 	}

@@ -1,7 +1,7 @@
 package simulator
 
 import (
-	"encoding/binary"
+	crand "crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -22,7 +22,6 @@ type state struct {
 	path string
 
 	Seed   uint64     `json:"seed"`
-	Drawn  uint64     `json:"drawn"` // UUIDs given so far, so that none comes twice
 	BootID string     `json:"boot_id"`
 	Cards  []keptCard `json:"cards"`
 }
@@ -71,13 +70,18 @@ func openState(dir string, models []gpu.ModelID, seed uint64) (state, error) {
 	if err != nil {
 		return st, err
 	}
-	if now := strings.TrimSpace(string(boot)); st.BootID != now {
+	before := len(st.Cards)
+	now := strings.TrimSpace(string(boot))
+	if st.BootID != now {
 		st.reboot()
-		st.BootID = now
 	}
 	if err := st.add(models); err != nil {
 		return st, err
 	}
+	if st.BootID == now && len(st.Cards) == before {
+		return st, nil
+	}
+	st.BootID = now
 	return st, st.save()
 }
 
@@ -105,7 +109,7 @@ func (st *state) add(models []gpu.ModelID) error {
 			return err
 		}
 		missing[id]--
-		st.Cards = append(st.Cards, keptCard{UUID: "GPU-" + st.newUUID(), Model: id})
+		st.Cards = append(st.Cards, keptCard{UUID: "GPU-" + newUUID(), Model: id})
 	}
 	return nil
 }
@@ -119,13 +123,10 @@ func (st *state) reboot() {
 	}
 }
 
-// newUUID draws the next UUID (version 4 in form) from the seed.
-func (st *state) newUUID() string {
-	st.Drawn++
-	r := rand.New(rand.NewPCG(st.Seed, st.Drawn<<8))
+// newUUID is random whatever the seed: two nodes must never have one card.
+func newUUID() string {
 	var b [16]byte
-	binary.BigEndian.PutUint64(b[:8], r.Uint64())
-	binary.BigEndian.PutUint64(b[8:], r.Uint64())
+	crand.Read(b[:]) // never fails: it ends the program instead
 	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
 	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }
