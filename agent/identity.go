@@ -147,12 +147,10 @@ type refusal struct {
 }
 
 func (r *refusal) Error() string {
-	switch {
-	case r.unknownNode():
+	if r.unknownNode() {
 		return fmt.Sprintf("the portal does not know this node (%d: %s): it was removed there, or the token or key is not its own; join again with a new token", r.status, r.text)
-	default:
-		return fmt.Sprintf("the portal answered %d: %s", r.status, r.text)
 	}
+	return fmt.Sprintf("the portal answered %d: %s", r.status, r.text)
 }
 
 func (r *refusal) unknownNode() bool {

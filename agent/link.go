@@ -40,12 +40,11 @@ func (l *link) run(ctx context.Context, channel wire.Channel) {
 	var wait backoff
 	log := l.log.With("channel", channel)
 	for ctx.Err() == nil {
-		started := time.Now()
 		conn, err := l.dial(ctx, channel)
 		lived := time.Duration(0)
 		if err == nil {
 			log.Info("linked to the portal", "portal", l.portal)
-			started = time.Now()
+			started := time.Now()
 			err = l.serve(ctx, conn, channel)
 			lived = time.Since(started)
 		}
