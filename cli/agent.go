@@ -67,15 +67,16 @@ func runAgent(ctx context.Context, f agentFlags, log *slog.Logger) error {
 	if err := joinOnce(ctx, f, dir); err != nil {
 		return err
 	}
-	devices, err := simulator.New(dir, cards, 1, log)
-	if err != nil {
-		return err
-	}
 	boxes, err := sandbox.New(sandbox.Config{Dir: filepath.Join(dir, "sandbox"), AllowUnisolated: f.allowUnisolated, Log: log})
 	if err != nil {
 		return err
 	}
 	defer boxes.Close()
+	// After the sandbox, whose lock keeps a second agent from the cards' files.
+	devices, err := simulator.New(dir, cards, 1, log)
+	if err != nil {
+		return err
+	}
 	node, err := agent.New(agent.Config{Dir: dir, PortalURL: f.portal, Version: Version(), Runtime: boxes, Devices: devices, Log: log})
 	if err != nil {
 		return err
