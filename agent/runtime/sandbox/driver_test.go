@@ -5,7 +5,6 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -177,109 +176,6 @@ func TestStopEndsShellsAndBackgroundJobs(t *testing.T) {
 		}
 		if _, err := n.Usage(t.Context(), "a"); !isNotRunning(err) {
 			t.Errorf("usage of a stopped instance: %v", err)
-		}
-	})
-}
-
-func TestStartupScript(t *testing.T) {
-	onEachRung(t, func(t *testing.T, n *node) {
-		n.start(runtime.Spec{Instance: "good", StartupScript: "echo first; touch made", Command: []string{"sh", "-c", "ls; echo second"}})
-		if n.wait("good", runtime.Exited); n.log("good") != "first\nmade\nsecond\n" {
-			t.Errorf("log %q", n.log("good"))
-		}
-		n.start(runtime.Spec{Instance: "bang", StartupScript: "#!/usr/bin/env -S sh -e\nfalse\n"})
-		if o := n.wait("bang", runtime.Exited); o.Cause != runtime.CauseStartup || o.Reason != "startup script: exit 1" {
-			t.Errorf("%+v", o)
-		}
-		n.start(runtime.Spec{Instance: "bad", StartupScript: "echo no >&2; exit 9", Command: []string{"touch", "never"}})
-		o := n.wait("bad", runtime.Exited)
-		if o.Cause != runtime.CauseStartup || o.Reason != "startup script: exit 9" || o.Seconds != 0 || !o.ReadyAt.IsZero() {
-			t.Errorf("%+v", o)
-		}
-		if n.log("bad") != "no\n" {
-			t.Errorf("log %q", n.log("bad"))
-		}
-		if _, err := os.Stat(filepath.Join(n.instanceDir("bad"), "disk", "never")); err == nil {
-			t.Error("the command ran all the same")
-		}
-		n.start(runtime.Spec{Instance: "slow", StartupScript: "sleep 1000", StartupLimit: 50 * time.Millisecond})
-		if o := n.wait("slow", runtime.Exited); o.Reason != "startup script: still running after 50ms" || o.Seconds != 0 {
-			t.Errorf("%+v", o)
-		}
-	})
-}
-
-func TestStopDuringStartup(t *testing.T) {
-	n := onBest(t)
-	n.start(runtime.Spec{Instance: "a", StartupScript: "echo on; sleep 1000", Command: []string{"sleep", "1000"}})
-	eventually(t, "the script runs", func() bool { return n.log("a") == "on\n" })
-	if o := n.observe("a"); o.Phase != runtime.Starting {
-		t.Errorf("%+v", o)
-	}
-	if _, err := n.Terminal(t.Context(), "a", runtime.TerminalRequest{}); !isNotRunning(err) {
-		t.Errorf("a terminal before it is ready: %v", err)
-	}
-	if err := n.Stop(t.Context(), "a", time.Minute); err != nil {
-		t.Fatal(err)
-	}
-	if o := n.observe("a"); o.Cause != runtime.CauseStopped || o.Seconds != 0 || !o.ReadyAt.IsZero() {
-		t.Errorf("%+v", o)
-	}
-}
-
-func TestDevices(t *testing.T) {
-	onEachRung(t, func(t *testing.T, n *node) {
-		gone := filepath.Join(t.TempDir(), "nvidia1")
-		there := filepath.Join(t.TempDir(), "nvidia0")
-		if err := os.WriteFile(there, []byte("stand-in"), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		two := []runtime.DeviceGrant{
-			{UUID: "MIG-1", ParentUUID: "GPU-1", Name: "NVIDIA A100 80GB PCIe", Profile: "1g.10gb", MemoryMiB: 9728},
-			{UUID: "GPU-2", MemoryMiB: 81920, Node: there},
-		}
-		got := n.output("a", "echo $NVIDIA_VISIBLE_DEVICES; berth-smi; berth-load --help >/dev/null; echo $?", func(s *runtime.Spec) { s.Devices = two })
-		for _, want := range []string{"MIG-1,GPU-2\n", "Simulated devices", "1g.10gb", "9728 MiB", "\n0\n"} {
-			if !strings.Contains(got, want) {
-				t.Errorf("%q is missing in:\n%s", want, got)
-			}
-		}
-		if o := n.observe("a"); !slices.Equal(o.VisibleDevices, []string{"MIG-1", "GPU-2"}) {
-			t.Errorf("visible %v", o.VisibleDevices)
-		}
-		two[1].Node = gone
-		n.start(runtime.Spec{Instance: "b", Devices: two, Command: []string{"echo", "ran"}, StartupScript: "echo ran"})
-		o := n.wait("b", runtime.Exited)
-		if o.Cause != runtime.CauseDevices || o.Reason != "1 of 2 devices visible" || o.Seconds != 0 || !slices.Equal(o.VisibleDevices, []string{"MIG-1"}) {
-			t.Errorf("%+v", o)
-		}
-		if n.log("b") != "" {
-			t.Errorf("something ran: %q", n.log("b"))
-		}
-	})
-}
-
-func TestEnvironment(t *testing.T) {
-	onEachRung(t, func(t *testing.T, n *node) {
-		got := n.output("a", "env; whoami 2>/dev/null; hostname; pwd", func(s *runtime.Spec) {
-			s.Name = "My First: run!"
-			s.Env = map[string]string{
-				"NVIDIA_VISIBLE_DEVICES": "all", "NVIDIA_DRIVER_CAPABILITIES": "all", "CUDA_VISIBLE_DEVICES": "0",
-				"BERTH_INSTANCE": "other", "TOKEN": "multi\nline", "LANG": "de_DE.UTF-8",
-			}
-		})
-		for _, want := range []string{"NVIDIA_VISIBLE_DEVICES=void\n", "BERTH_INSTANCE=a\n", "TOKEN=multi\nline\n", "LANG=de_DE.UTF-8\n", "USER=renter\n"} {
-			if !strings.Contains(got, want) {
-				t.Errorf("%q is missing in:\n%s", want, got)
-			}
-		}
-		for _, bad := range []string{"NVIDIA_DRIVER", "CUDA_", "=all", "=other"} {
-			if strings.Contains(got, bad) {
-				t.Errorf("%q in:\n%s", bad, got)
-			}
-		}
-		if n.info.Isolated && !strings.HasSuffix(got, "renter\nmy-first--run\n/workspace\n") {
-			t.Errorf("who and where:\n%s", got)
 		}
 	})
 }
