@@ -58,8 +58,7 @@ func (s *Service) draft(tx *store.Tx, account models.AccountID, until, at models
 	if err != nil {
 		return draft{}, err
 	}
-	// The month that until closes, or what of it is not on an invoice yet.
-	start := max(last.PeriodEnd, monthStart(until-1, zone))
+	start := periodStart(spans, last.PeriodEnd, until, zone)
 	d := draft{doc: Document{Account: account, Currency: payer.Currency, TimeZone: zone.String(),
 		Seller: s.cfg.Seller, Buyer: Party{Name: payer.Name},
 		PeriodStart: start.Time(), PeriodEnd: until.Time(), IssuedAt: at.Time(), CarryIn: last.Carry}}
@@ -103,6 +102,20 @@ func (s *Service) draft(tx *store.Tx, account models.AccountID, until, at models
 	d.doc.CarryOut = carry
 	d.doc.Total, err = cur.FromMinor(total)
 	return d, err
+}
+
+// periodStart is where a period that ends at until begins: where the last invoice
+// ended, or with the month of the first second since then; of usage that was never
+// invoiced since its month is not closed yet, that is not the present month. What
+// is older came too late for its invoice.
+func periodStart(spans []models.UsageSpan, closed, until models.Instant, zone *time.Location) models.Instant {
+	first := until - 1
+	for _, u := range spans {
+		if after(u.StartAt, u.Cursor) > closed {
+			first = min(first, max(closed, after(u.StartAt, u.InvoicedTo)))
+		}
+	}
+	return max(closed, monthStart(first, zone))
 }
 
 // partCuts cuts a span's seconds up to to where the period starts, and at the

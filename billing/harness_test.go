@@ -163,20 +163,6 @@ func (b *bench) ledger(id models.AccountID) []billing.LedgerRow {
 	return rows
 }
 
-// usd reads dollars.
-func usd(t *testing.T, s string) money.Amount {
-	t.Helper()
-	c, err := money.LookupCurrency("USD")
-	if err != nil {
-		t.Fatal(err)
-	}
-	a, err := c.Parse(s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return a
-}
-
 func same[T comparable](t *testing.T, what string, got, want T) {
 	t.Helper()
 	if got != want {

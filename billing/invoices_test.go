@@ -209,6 +209,30 @@ func TestMonthsWaitForNodes(t *testing.T) {
 	})
 }
 
+// On the first of the month, before the last one is closed, its usage is not late.
+func TestMonthThatIsNotClosedYet(t *testing.T) {
+	b := newBench(t, storetest.SQLite(t))
+	account := b.account(richEnough)
+	b.ran(b.instance(account, "x", 3_600_000), date("UTC", 2026, 10, 20, 0, 0, 0), 100)
+	b.ran(b.instance(account, "y", 3_600_000), date("UTC", 2026, 11, 30, 23, 59, 0), 100)
+	at := date("UTC", 2026, 12, 1, 0, 30, 0)
+	doc := b.monthToDate(account, at)
+	same(t, "start", models.At(doc.PeriodStart), date("UTC", 2026, 10, 1, 0, 0, 0))
+	same(t, "lines", len(doc.Lines), 2)
+	same(t, "late", doc.Lines[0].Late || doc.Lines[1].Late, false)
+	if err := b.CloseMonths(context.Background(), at); err != nil {
+		t.Fatal(err)
+	}
+	list, _, err := b.Invoices(context.Background(), account, "", 10)
+	if err != nil || len(list) != 2 {
+		t.Fatalf("%d invoices, %v", len(list), err)
+	}
+	same(t, "November", list[0].PeriodStart, date("UTC", 2026, 11, 1, 0, 0, 0))
+	doc = b.monthToDate(account, at)
+	same(t, "December", models.At(doc.PeriodStart), date("UTC", 2026, 12, 1, 0, 0, 0))
+	same(t, "December's seconds", doc.Lines[0].Seconds, 40)
+}
+
 // A19: an invoice never changes; late usage is on the next one, dated.
 func TestLateUsage(t *testing.T) {
 	storetest.OnEach(t, func(t *testing.T, st *store.Store) {
