@@ -269,6 +269,15 @@ func (b *tab) press(text string) {
 		.find((e) => e.innerText.replace(/\s+/g, " ").trim() === %q && e.checkVisibility({ visibilityProperty: true }))`, text))
 }
 
+// submit clicks on a button and waits for the page that comes of it, which may
+// well have the same address.
+func (b *tab) submit(selector string) {
+	b.t.Helper()
+	eval[bool](b, "window.stale = true")
+	b.click(selector)
+	b.until("a new page after "+selector, "document.readyState === 'complete' && !window.stale")
+}
+
 // fill clicks into a field and types, in place of what was there.
 func (b *tab) fill(selector, text string) {
 	b.t.Helper()
