@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"net/url"
 	"slices"
@@ -169,12 +170,16 @@ func (id identity) topic() string {
 	return "session:" + id.Session
 }
 
+var errSignedOut = errors.New("signed out")
+
 // whileSignedIn returns a context that ends with the request, at shutdown, and
 // when what the caller signed in with is revoked or expires: at once when that
 // happens here, within a heartbeat when another portal process did it. Streams
-// and sockets run under it, since nothing else would look again. Call cancel.
+// and sockets run under it, since nothing else would look again. Its cause is
+// errSignedOut when that is why. Call cancel.
 func (s *Server) whileSignedIn(c echo.Context) (ctx context.Context, cancel context.CancelFunc) {
-	ctx, cancel = context.WithCancel(c.Request().Context())
+	ctx, end := context.WithCancelCause(c.Request().Context())
+	cancel = func() { end(nil) }
 	id := identityOf(c)
 	watch := s.store.Watch(id.topic())
 	go func() {
@@ -192,6 +197,7 @@ func (s *Server) whileSignedIn(c echo.Context) (ctx context.Context, cancel cont
 			case <-again.C:
 			}
 			if ok, err := s.stillSignedIn(ctx, id); err == nil && !ok {
+				end(errSignedOut)
 				return
 			} else if err != nil && ctx.Err() == nil {
 				s.log.Warn("look again who holds a stream", "request", requestID(c), "error", err)

@@ -85,6 +85,16 @@ func closeSocket(ws *websocket.Conn, code int, why string) {
 	_ = ws.Close()
 }
 
+// closeOver says goodbye once ctx is over: a page whose user was signed out must
+// not come back, any other does.
+func closeOver(ctx context.Context, ws *websocket.Conn) {
+	if errors.Is(context.Cause(ctx), errSignedOut) {
+		closeSocket(ws, websocket.ClosePolicyViolation, "You are signed out.")
+		return
+	}
+	closeSocket(ws, websocket.CloseGoingAway, "over")
+}
+
 // live sends an instance's samples after a sequence number, one JSON message a
 // second, until the browser or ctx goes. One goroutine writes; a browser that is
 // slow misses samples and holds nobody up.
@@ -119,7 +129,7 @@ func (s *sockets) live(ctx context.Context, ws *websocket.Conn, f *fleet.Service
 	for {
 		select {
 		case <-ctx.Done():
-			closeSocket(ws, websocket.CloseGoingAway, "over")
+			closeOver(ctx, ws)
 			return
 		case sample := <-feed.C():
 			if !send(sample) {
@@ -169,10 +179,10 @@ func (s *sockets) terminal(ctx context.Context, ws *websocket.Conn, node io.Read
 	switch {
 	case said != "":
 		closeSocket(ws, websocket.CloseNormalClosure, said)
-	case err != nil && !errors.Is(err, net.ErrClosed):
+	case err != nil && !errors.Is(err, net.ErrClosed) && ctx.Err() == nil:
 		closeSocket(ws, websocket.CloseTryAgainLater, "the node is away")
 	default:
-		closeSocket(ws, websocket.CloseGoingAway, "over")
+		closeOver(ctx, ws)
 	}
 	cancel()
 }
