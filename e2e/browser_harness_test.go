@@ -326,7 +326,7 @@ func (b *tab) signUp(name, email string) {
 	b.fill("#name", name)
 	b.fill("#email", email)
 	b.fill("#password", "correct horse battery")
-	b.press("Sign up")
+	b.click("main button[type=submit]")
 	b.untilAt("/")
 }
 
