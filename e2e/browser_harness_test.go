@@ -71,13 +71,24 @@ type tab struct {
 // tab opens a page with fresh cookies.
 func (c *chromium) tab(base string) *tab {
 	c.t.Helper()
-	b := &tab{t: c.t, base: base, origins: map[string]bool{}}
+	return openTab(c.t, c.ctx, base, chromedp.WithNewBrowserContext())
+}
+
+// another opens a page with the cookies of this one.
+func (b *tab) another() *tab {
+	b.t.Helper()
+	return openTab(b.t, b.ctx, b.base, chromedp.WithExistingBrowserContext(chromedp.FromContext(b.ctx).BrowserContextID))
+}
+
+func openTab(t testing.TB, parent context.Context, base string, cookies chromedp.ContextOption) *tab {
+	t.Helper()
+	b := &tab{t: t, base: base, origins: map[string]bool{}}
 	var cancel context.CancelFunc
-	b.ctx, cancel = chromedp.NewContext(c.ctx, chromedp.WithNewBrowserContext(), chromedp.WithListener(b.hear))
-	c.t.Cleanup(cancel)
+	b.ctx, cancel = chromedp.NewContext(parent, cookies, chromedp.WithListener(b.hear))
+	t.Cleanup(cancel)
 	// The first use opens the page and must have no deadline, which would end it.
 	if err := chromedp.Do(b.ctx, chromedp.EmulateViewport(1280, 900)); err != nil {
-		c.t.Fatal(err)
+		t.Fatal(err)
 	}
 	call(b, audits.Enable, cdp.Empty{})
 	return b
