@@ -43,6 +43,7 @@ func TestBrowserWithoutScript(t *testing.T) {
 	b.press("Launch A100 80GB · 1g.10gb")
 	b.untilAt("/launch")
 	b.fill("#name", "plain")
+	b.click(".others summary")
 	b.clickOn("the choice of an RTX 4090", `document.querySelector('input[value="rtx4090"]').closest("label")`)
 	b.press("Update price")
 	b.untilReads("#summary", "RTX 4090, on demand")

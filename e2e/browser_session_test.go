@@ -115,7 +115,8 @@ func (b *tab) tabTo(target string) {
 			const look = getComputedStyle(shown);
 			const r = shown.getBoundingClientRect();
 			const ringed = look.outlineStyle !== "none" && parseFloat(look.outlineWidth) > 0;
-			return ringed && r.width > 1 && r.bottom > 0 && r.top < innerHeight ? "" : e.outerHTML.slice(0, 200) + " " + look.outline;
+			const top = document.elementFromPoint(r.x + r.width / 2, r.y + Math.min(r.height, 20) / 2);
+			return ringed && top && (shown.contains(top) || top.contains(shown)) ? "" : e.outerHTML.slice(0, 200) + " " + look.outline;
 		})()`); unseen != "" {
 			b.t.Errorf("the focus cannot be seen on %s", unseen)
 		}

@@ -53,9 +53,9 @@ func Choose(cards []Card, p Profile) (index, start int, ok bool, why string) {
 	case p.Name == Whole:
 		why = fmt.Sprintf("card %s is untouched", best.key)
 	case best.untouched:
-		why = fmt.Sprintf("no card already in slices has room for %s, so untouched card %s is opened at %d", p.Name, best.key, start)
+		why = fmt.Sprintf("no card already in slices has room for %s, so %s, untouched until now, is opened at memory slice %d", p.Name, best.key, start+1)
 	default:
-		why = fmt.Sprintf("%s at %d on card %s, which is already in slices: it strands least there and keeps untouched cards whole", p.Name, start, best.key)
+		why = fmt.Sprintf("%s lands at memory slice %d of %s, which is already in slices: it strands least there and keeps untouched cards whole", p.Name, start+1, best.key)
 	}
 	return index, start, true, why
 }

@@ -176,8 +176,8 @@ func TestFailureSaysWhyAndWhatNext(t *testing.T) {
 	w.happens(node, 2, id, wire.PhaseStopped, func(e *wire.Event) {
 		e.Reason, e.Detail = wire.ReasonStartup, "The start-up script ended with status 127: <python> not found."
 	})
-	b.get(at).wants(t, http.StatusOK, "Failed to start", "It did not start.", "ended with status 127: &lt;python&gt; not found.", "Correct the start-up script", "A start that fails is free.")
-	b.get("/instances").wants(t, http.StatusOK, "1 failed.", "status 127")
+	b.get(at).wants(t, http.StatusOK, "Failed to start", "It did not start.", "ended with status 127: &lt;python&gt; not found.", "launch a new one with a corrected script", "A start that fails is free.")
+	b.get("/instances").wants(t, http.StatusOK, "1 failed.", "Its start-up script failed<")
 }
 
 func TestNothingIsFreeIsSaid(t *testing.T) {
@@ -213,7 +213,7 @@ func TestOperatorsPages(t *testing.T) {
 	op.get("/fleet").wants(t, http.StatusOK, "No heartbeat", "Its 1 instance may go on there")
 	op.get(at).wants(t, http.StatusNotFound) // an operator is no member of the account
 
-	op.get("/prices").wants(t, http.StatusOK, slice, "since ")
+	op.get("/prices").wants(t, http.StatusOK, slice, "from the start")
 	for name, tc := range map[string]struct{ sku, price, from, says string }{
 		"sku":      {"nonsense", "1", "", "Unknown"},
 		"price":    {slice, "-1", "", "Write a price like 1.99"},

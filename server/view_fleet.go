@@ -323,7 +323,10 @@ func pricesView(c money.Currency, now, planned []models.Price, skus []string, ch
 	}
 	for _, p := range now {
 		r := row(p)
-		r.State, r.Tone, r.From = "Now", web.ToneRunning, "since "+fullDate(p.EffectiveAt.Time(), time.UTC)
+		r.State, r.Tone, r.From = "Now", web.ToneRunning, "from the start"
+		if !p.EffectiveAt.IsZero() {
+			r.From = "since " + fullDate(p.EffectiveAt.Time(), time.UTC)
+		}
 		v.Rows = append(v.Rows, r)
 		for _, next := range later[p.SKU] {
 			add(next)

@@ -42,10 +42,13 @@ func roughly(seconds int64) string {
 	return duration(seconds)
 }
 
-// took writes a measured time: "0.4 s", "19.6 s", then as duration does.
+// took writes a measured time: "7 ms", "0.4 s", "19.6 s", then as duration does.
 func took(d time.Duration) string {
+	if d < 100*time.Millisecond {
+		return fmt.Sprintf("%d ms", max(0, d).Milliseconds())
+	}
 	if d < time.Minute {
-		return fmt.Sprintf("%.1f s", max(0, d).Seconds())
+		return fmt.Sprintf("%.1f s", d.Seconds())
 	}
 	return duration(int64(d / time.Second))
 }

@@ -190,24 +190,12 @@ func pullView(in models.Instance, at models.Instant) *web.Pull {
 	return p
 }
 
-// nextAfter says what to do about a failure, by its code.
-var nextAfter = map[string]string{
-	"startup":     "Correct the start-up script, then launch again with it.",
-	"devices":     "Start it again: it may land on another card. Tell the operator if it stays.",
-	"slices":      "Start it again. The operator sees the card's fault too.",
-	"image":       "Choose an image that the catalogue offers, and launch again.",
-	"node":        "Start it again. If it stays, tell the operator.",
-	"exited":      "Read the output, correct the command, then start it again.",
-	"supervisor":  "Start it again; its disk is as it was.",
-	"rebooted":    "Start it again; its disk is as it was.",
-	"unexplained": "Start it again. If it stays, tell the operator.",
-}
-
+// failureView says what went wrong. The cause itself ends with what to do.
 func failureView(in models.Instance) *web.Failure {
 	if in.State != models.Failed && in.State != models.Lost {
 		return nil
 	}
-	f := &web.Failure{Title: "It did not start.", Cause: in.Detail, Next: nextAfter[in.Reason]}
+	f := &web.Failure{Title: "It did not start.", Cause: in.Detail}
 	if !in.RunningAt.IsZero() {
 		f.Title = "It ended by itself."
 	}
@@ -216,10 +204,7 @@ func failureView(in models.Instance) *web.Failure {
 		f.Next = "What it ran since its last sign of life is free. Wait for the node, or terminate it and launch elsewhere."
 	}
 	if f.Cause == "" {
-		f.Cause = "The node gave no reason."
-	}
-	if f.Next == "" {
-		f.Next = "Start it again, or launch another."
+		f.Cause, f.Next = "The node gave no reason.", "Start it again, or launch another."
 	}
 	return f
 }
@@ -325,8 +310,12 @@ func addActions(v *web.InstanceView, c money.Currency, in fleet.InstanceView, ch
 			{Text: "Programs inside are ended."}}}
 	}
 	if in.State.Can(models.TerminateAsked) && in.Want != models.WantGone {
+		paid := "Nothing is billed now. It has cost " + c.FormatSmall(charged) + "."
+		if in.State == models.Running {
+			paid = "Billing stops at once. It has cost " + c.FormatSmall(charged) + "."
+		}
 		v.Terminate = &web.Action{Label: "Terminate…", Title: "Terminate " + in.Name + "?", Do: "Terminate", Consequences: []web.Consequence{
-			{Keep: true, Text: "Billing stops at once. It has cost " + c.FormatSmall(charged) + "."},
+			{Keep: true, Text: paid},
 			{Text: disk + " is erased and can’t be recovered."}}}
 		if v.Stop != nil {
 			v.Terminate.Note = "To keep the disk, stop instead."

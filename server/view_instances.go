@@ -112,7 +112,8 @@ func instanceRow(c money.Currency, in fleet.InstanceView, k instancesFacts) web.
 		row.Where = whereOf(in, " · ")
 	}
 	if in.State == models.Failed || in.State == models.Lost {
-		row.Note = in.Detail
+		row.Note, _, _ = strings.Cut(in.Detail, ". ") // the page has all of it
+		row.Note = strings.TrimSuffix(row.Note, ".")
 	}
 	if u, ok := k.utilization[in.ID]; ok && in.State == models.Running {
 		row.Utilization = fmt.Sprintf("%.0f %%", u)

@@ -10,12 +10,32 @@ import (
 	"berth/web"
 )
 
-// The charts' window, and how many readings of it the server draws: script gets
+// The charts' widest window, and how many readings the server draws: script gets
 // all of them, the drawing needs no more than it has pixels.
 const (
 	chartWindow = 15 * time.Minute
 	chartPoints = 180
 )
+
+// chartSpans are the windows of a chart, so that a young instance's has no empty
+// minutes. Script has the same.
+var chartSpans = []time.Duration{time.Minute, 2 * time.Minute, 5 * time.Minute, 10 * time.Minute, chartWindow}
+
+// chartSpan is the narrowest window that shows all readings of the present run.
+func chartSpan(k instanceFacts) time.Duration {
+	for _, s := range k.samples {
+		if s.Run != k.in.Run {
+			continue
+		}
+		for _, span := range chartSpans {
+			if k.at.Sub(s.At) <= span {
+				return span
+			}
+		}
+		return chartWindow
+	}
+	return chartSpans[0]
+}
 
 // liveView draws the last minutes of a running instance.
 func liveView(k instanceFacts) *web.Live {
@@ -51,10 +71,11 @@ func liveView(k instanceFacts) *web.Live {
 		{temperature, func(s fleet.Sample) *float64 { return s.TemperatureC }, false},
 		{power, func(s fleet.Sample) *float64 { return s.PowerW }, false},
 	}
-	live := &web.Live{Window: "over the last 15 minutes", WindowSeconds: int(chartWindow / time.Second)}
+	live := &web.Live{Window: "15 minutes are kept", WindowSeconds: int(chartWindow / time.Second)}
+	span := chartSpan(k)
 	for _, ch := range charts {
-		ch.Left = "−15 min"
-		top := fillChart(&ch.Chart, k, ch.read)
+		ch.Left = fmt.Sprintf("−%d min", span/time.Minute)
+		top := fillChart(&ch.Chart, k, span, ch.read)
 		if ch.peak {
 			ch.Peak = "–"
 			if top != nil {
@@ -68,11 +89,11 @@ func liveView(k instanceFacts) *web.Live {
 
 // fillChart puts the window's readings in, one per step of time, and the newest
 // as a number. It returns the highest reading, nil without any.
-func fillChart(ch *web.Chart, k instanceFacts, read func(fleet.Sample) *float64) (peak *float64) {
-	begin := k.at.Add(-chartWindow)
+func fillChart(ch *web.Chart, k instanceFacts, span time.Duration, read func(fleet.Sample) *float64) (peak *float64) {
+	begin := k.at.Add(-span)
 	steps := make([]*float64, chartPoints)
 	for _, s := range k.samples {
-		i := int(s.At.Sub(begin) * chartPoints / chartWindow)
+		i := int(s.At.Sub(begin) * chartPoints / span)
 		if i < 0 || i > chartPoints || s.Run != k.in.Run {
 			continue
 		}

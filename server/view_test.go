@@ -146,7 +146,7 @@ func TestTimelineOfARun(t *testing.T) {
 		"placing":  {say(models.Placing, 1.4, models.UsageSpan{}, placed), head + "Making the slice[now 1 s] Fetching image[todo ] Starting[todo ] Running[todo billing starts here]"},
 		"pulling":  {say(models.Pulling, 11.5, models.UsageSpan{}, placed, pulling), head + "Placed[done 1.1 s] Fetching image[now 10 s] Starting[todo ] Running[todo billing starts here]"},
 		"running":  {say(models.Running, 100.3, span, placed, pulling, starting, running), head + "Placed[done 1.1 s] Image ready[done 19.6 s] Started[done 7.2 s] Running[now 1 min 12 s]"},
-		"skipping": {say(models.Running, 100.3, span, placed, running), head + "Placed[done 0.0 s] Image ready[done 0.0 s] Started[done 27.9 s] Running[now 1 min 12 s]"},
+		"skipping": {say(models.Running, 100.3, span, placed, running), head + "Placed[done 0 ms] Image ready[done 0 ms] Started[done 27.9 s] Running[now 1 min 12 s]"},
 		"failed": {say(models.Failed, 50, models.UsageSpan{}, placed, pulling, starting, event(models.NodeFailed, models.Failed, 22)),
 			head + "Placed[done 1.1 s] Image ready[done 19.6 s] Starting[failed after 0.9 s]"},
 		"cancelled": {say(models.Stopped, 50, models.UsageSpan{}, placed, event(models.StopAsked, models.Stopping, 2), event(models.NodeStopped, models.Stopped, 3)),

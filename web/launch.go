@@ -6,3 +6,22 @@ const (
 	envHelp     = "One NAME=value per line."
 	startupHelp = "Runs once after the instance is up."
 )
+
+// choice parts the chosen SKU, nil for none, from the others.
+func (v LaunchView) choice() (chosen *SKUChoice, others []SKUChoice) {
+	for i, s := range v.SKUs {
+		if s.Selected && chosen == nil {
+			chosen = &v.SKUs[i]
+		} else {
+			others = append(others, s)
+		}
+	}
+	return chosen, others
+}
+
+func othersLabel(n int) string {
+	if n == 1 {
+		return "One other GPU or slice"
+	}
+	return count(n) + " other GPUs and slices"
+}

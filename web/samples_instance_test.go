@@ -21,7 +21,7 @@ func wave(base, swing float64, gap bool) []Point {
 }
 
 func liveView() *Live {
-	return &Live{Window: "over the last 15 minutes", WindowSeconds: 900, Charts: []Chart{
+	return &Live{Window: "15 minutes are kept", WindowSeconds: 900, Charts: []Chart{
 		{Key: "utilization_percent", Label: "GPU utilisation", Now: "87", Unit: " %", Top: 100, Points: wave(78, 12, true), Left: "−15 min", Peak: "98"},
 		{Key: "memory_mib", Label: "Memory", Now: "7,410", Unit: " of 9,856 MiB", Top: 9856, Limit: 9363, Points: wave(7200, 200, false), Left: "−15 min", Right: "limit 9,363 MiB"},
 		{Key: "temperature_c", Label: "Temperature", Now: "64", Unit: " °C", Top: 100, Limit: 87, Points: wave(60, 4, false), Left: "−15 min", Right: "limit 87 °C"},

@@ -172,7 +172,7 @@ func TestLaunchSummaryFollowsTheChoice(t *testing.T) {
 	b := startBrowser(t) // after the portal, so that it ends before
 	v := launchView()
 	p.show("/launch", LaunchPage(v))
-	b.do(chromedp.Navigate(p.server.URL+"/launch?sku=a100-80gb.3g.40gb"), chromedp.SendKeys(chromedp.CSS("#env"), "TOKEN=secret"), chromedp.SendKeys(chromedp.CSS("#name"), "mine"))
+	b.do(chromedp.Navigate(p.server.URL+"/launch?sku=a100-80gb.3g.40gb"), chromedp.Click(chromedp.CSS(".others summary")), chromedp.SendKeys(chromedp.CSS("#env"), "TOKEN=secret"), chromedp.SendKeys(chromedp.CSS("#name"), "mine"))
 
 	v.SKUs[0].Selected, v.SKUs[1].Selected = false, true
 	v.Summary.PerHour, v.PerHour = "$0.42", "$0.42"

@@ -1,8 +1,9 @@
 // The live charts of an instance. The portal has drawn the last minutes as SVG; on
 // the first sample a canvas takes each drawing's place. A reading that was not
-// measured is null and leaves a gap.
+// measured is null and leaves a gap. The window opens with what there is to see.
 import { keepOpen } from "./socket.js";
 
+const spans = [60, 120, 300, 600]; // s across, as the portal draws it, up to all that is kept
 let connection = null; // { panel, stop } of the panel now on the page
 
 start();
@@ -74,8 +75,14 @@ function draw(chart, times, keep) {
   chart.figure.querySelector("[data-unit]").hidden = now === null;
   const peak = chart.figure.querySelector("[data-peak]");
   if (peak) peak.textContent = peakOf(chart.values);
-  chart.plot ??= plot(chart, keep);
+  chart.span = spans.find((s) => s < keep && s >= times.at(-1) - times[0]) ?? keep;
+  chart.plot ??= plot(chart);
+  if (!chart.hovered) chart.figure.querySelector("[data-left]").textContent = left(chart);
   chart.plot.setData([times, chart.values]);
+}
+
+function left(chart) {
+  return `−${chart.span / 60} min`;
 }
 
 function peakOf(values) {
@@ -87,7 +94,7 @@ function number(v) {
   return (Math.round(v * 10) / 10).toLocaleString("en", { maximumFractionDigits: v < 1000 ? 1 : 0 });
 }
 
-function plot(chart, keep) {
+function plot(chart) {
   const place = document.createElement("div");
   place.className = "plot";
   const drawn = chart.figure.querySelector("svg");
@@ -97,8 +104,7 @@ function plot(chart, keep) {
   drawn.replaceWith(place);
   const top = Number(chart.figure.dataset.top);
   const limit = Number(chart.figure.dataset.limit);
-  const left = chart.figure.querySelector("[data-left]");
-  const leftText = left.textContent;
+  const corner = chart.figure.querySelector("[data-left]");
   // The canvas takes its colours from the place's own, since a custom property
   // computes to light-dark(…) and not to a colour.
   const look = getComputedStyle(place);
@@ -109,7 +115,7 @@ function plot(chart, keep) {
     legend: { show: false },
     cursor: { y: false, points: { size: 7 }, drag: { x: false, y: false } },
     scales: {
-      x: { time: true, range: (u, min, max) => [max - keep, max] },
+      x: { time: true, range: (u, min, max) => [max - chart.span, max] },
       y: { range: (u, min, max) => [0, Math.max(top, max ?? 0)] },
     },
     axes: [{ show: false }, { show: false }],
@@ -125,7 +131,8 @@ function plot(chart, keep) {
         (u) => {
           const i = u.cursor.idx;
           const v = i === null || i === undefined ? undefined : u.data[1][i];
-          left.textContent = v === undefined ? leftText : `${new Date(u.data[0][i] * 1000).toLocaleTimeString()}: ${v === null ? "not measured" : number(v)}`;
+          chart.hovered = v !== undefined;
+          corner.textContent = !chart.hovered ? left(chart) : `${new Date(u.data[0][i] * 1000).toLocaleTimeString()}: ${v === null ? "not measured" : number(v)}`;
         },
       ],
     },
