@@ -170,11 +170,3 @@ func ended(in models.Instance, r report) happening {
 	}
 	return h
 }
-
-// clipTo shortens a text from outside to n characters.
-func clipTo(s string, n int) string {
-	if r := []rune(s); len(r) > n {
-		return string(r[:n]) + "…"
-	}
-	return s
-}

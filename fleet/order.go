@@ -135,11 +135,15 @@ func checkCommand(wrong models.Fieldset, command []string) {
 // plain tells whether s is text that both databases and a process can take.
 func plain(s string) bool { return utf8.ValidString(s) && !strings.Contains(s, "\x00") }
 
-// clip shortens what a stranger typed before it is shown back.
-func clip(s string) string {
-	s = strings.ToValidUTF8(s, "?")
-	if r := []rune(s); len(r) > 60 {
-		return string(r[:60]) + "…"
+// clip shortens what a stranger typed, or a node said, before it is shown or kept.
+func clip(s string) string { return clipTo(s, 60) }
+
+// clipTo shortens a text from outside to n characters, of those that both
+// databases take.
+func clipTo(s string, n int) string {
+	s = strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "")
+	if r := []rune(s); len(r) > n {
+		return string(r[:n]) + "…"
 	}
 	return s
 }
