@@ -49,6 +49,14 @@ func (s *Service) takeIn(ctx context.Context, id models.NodeID, st wire.State, a
 			s.log.Warn("node's journal begins anew", "node", id, "had", n.EventSeq, "has", st.LastEvent)
 			n.EventSeq = 0
 		}
+		if fresh && st.Generation > n.Generation {
+			// Our database was restored: the node would refuse what is older to it.
+			s.log.Warn("node acts on a later desired state than there is here", "node", id, "had", n.Generation, "has", st.Generation)
+			if err := tx.RaiseGeneration(id, st.Generation); err != nil {
+				return err
+			}
+			n.Generation = st.Generation + 1
+		}
 		*cursor = n.EventSeq
 		host, err := json.Marshal(st.Host)
 		if err != nil {

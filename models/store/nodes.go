@@ -66,6 +66,13 @@ func (tx *Tx) BumpNode(id models.NodeID) error {
 	return tx.db.Model(&models.Node{}).Where("id = ?", id).Update("generation", gorm.Expr("generation + 1")).Error
 }
 
+// RaiseGeneration has a node's desired state count on from seen, which the node
+// has acted on, and wakes who sends it.
+func (tx *Tx) RaiseGeneration(id models.NodeID, seen int64) error {
+	tx.Changed("node:" + string(id))
+	return tx.db.Model(&models.Node{}).Where("id = ? AND generation <= ?", id, seen).Update("generation", seen+1).Error
+}
+
 // SilentNodes lists the nodes not heard since before that still have instances
 // which hold slices and are not lost yet, or that still pass for online.
 func (tx *Tx) SilentNodes(before models.Instant) (list []models.Node, err error) {
