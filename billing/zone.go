@@ -20,13 +20,24 @@ func zoneOf(a models.Account) (*time.Location, error) {
 // monthStart is the first moment of the month that at lies in, in zone.
 func monthStart(at models.Instant, zone *time.Location) models.Instant {
 	t := at.Time().In(zone)
-	return models.At(time.Date(t.Year(), t.Month(), 1, 0, 0, 0, 0, zone))
+	return firstOf(t.Year(), t.Month(), zone)
 }
 
 // nextMonth is the first moment of the month after the one that at lies in.
 func nextMonth(at models.Instant, zone *time.Location) models.Instant {
 	t := at.Time().In(zone)
-	return models.At(time.Date(t.Year(), t.Month()+1, 1, 0, 0, 0, 0, zone))
+	return firstOf(t.Year(), t.Month()+1, zone)
+}
+
+// firstOf is the first moment of a month in zone. Where clocks go forward at that
+// midnight there is none, and time.Date answers with an hour of the month before:
+// then the month begins with the new time.
+func firstOf(year int, month time.Month, zone *time.Location) models.Instant {
+	t := time.Date(year, month, 1, 0, 0, 0, 0, zone)
+	if t.Day() != 1 {
+		_, t = t.ZoneBounds()
+	}
+	return models.At(t)
 }
 
 // secondsBetween is the number of whole seconds from start to at, 0 if none.
