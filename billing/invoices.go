@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -90,28 +91,27 @@ func (s *Service) closeInvoice(tx *store.Tx, account models.AccountID, until, at
 }
 
 // CloseMonths closes every month that has ended and whose usage is all reported,
-// or ended a day ago. Running it again changes nothing.
+// or ended a day ago. Running it again changes nothing. What is wrong with one
+// account keeps no other from its invoice.
 func (s *Service) CloseMonths(ctx context.Context, at models.Instant) error {
 	var accounts []models.AccountID
 	if err := s.store.View(ctx, func(tx *store.Tx) (err error) { accounts, err = tx.AccountsUninvoiced(); return err }); err != nil {
 		return fmt.Errorf("list accounts to invoice: %w", err)
 	}
+	var errs []error
 	for _, account := range accounts {
-		for {
-			closed := false
+		for closed := true; closed; {
 			err := s.store.InTx(ctx, func(tx *store.Tx) (err error) {
 				closed, err = s.closeNextMonth(tx, account, at)
 				return err
 			})
 			if err != nil {
-				return fmt.Errorf("invoice of account %s: %w", account, err)
-			}
-			if !closed {
+				errs = append(errs, fmt.Errorf("invoice of account %s: %w", account, err))
 				break
 			}
 		}
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 // closeNextMonth closes the oldest month of an account that has ended and is not

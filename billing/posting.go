@@ -2,6 +2,7 @@ package billing
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"berth/models"
@@ -62,7 +63,8 @@ func usageReason(u models.UsageSpan, to int64) string {
 	return fmt.Sprintf("%s on %s, %d s", u.InstanceName, u.SKU, to-u.PostedTo)
 }
 
-// PostAccrued posts what every account accrued.
+// PostAccrued posts what every account accrued. What is wrong with one account
+// keeps no other from its postings.
 func (s *Service) PostAccrued(ctx context.Context, at models.Instant) error {
 	var accounts []models.AccountID
 	if err := s.store.View(ctx, func(tx *store.Tx) (err error) {
@@ -71,6 +73,7 @@ func (s *Service) PostAccrued(ctx context.Context, at models.Instant) error {
 	}); err != nil {
 		return fmt.Errorf("list accounts that accrue: %w", err)
 	}
+	var errs []error
 	for _, account := range accounts {
 		if err := s.store.InTx(ctx, func(tx *store.Tx) error {
 			if _, err := tx.LockWallet(account); err != nil {
@@ -78,8 +81,8 @@ func (s *Service) PostAccrued(ctx context.Context, at models.Instant) error {
 			}
 			return s.post(tx, account, at)
 		}); err != nil {
-			return fmt.Errorf("post what account %s accrued: %w", account, err)
+			errs = append(errs, fmt.Errorf("post what account %s accrued: %w", account, err))
 		}
 	}
-	return nil
+	return errors.Join(errs...)
 }

@@ -256,9 +256,11 @@ func lockTopup(tx *store.Tx, id models.TopupID) (models.Topup, error) {
 }
 
 // ReconcileTopups asks the provider about every top-up that has waited for longer
-// than a quarter of an hour: whatever got lost, the wallet follows.
+// than a quarter of an hour: whatever got lost, the wallet follows. One that fails
+// keeps no other from it.
 func (s *Service) ReconcileTopups(ctx context.Context, at models.Instant) error {
 	after := models.TopupID("")
+	var errs []error
 	for {
 		var waiting []models.Topup
 		err := s.store.View(ctx, func(tx *store.Tx) (err error) {
@@ -266,11 +268,11 @@ func (s *Service) ReconcileTopups(ctx context.Context, at models.Instant) error 
 			return err
 		})
 		if err != nil || len(waiting) == 0 {
-			return err
+			return errors.Join(append(errs, err)...)
 		}
 		for _, t := range waiting {
 			if _, err := s.SyncTopup(ctx, t.ID, at); err != nil && !models.HasCode(err, models.Unavailable) && !models.HasCode(err, models.PaymentFailed) {
-				return fmt.Errorf("reconcile top-up %s: %w", t.ID, err)
+				errs = append(errs, fmt.Errorf("reconcile top-up %s: %w", t.ID, err))
 			}
 			after = t.ID
 		}

@@ -1,6 +1,8 @@
 package store
 
 import (
+	"slices"
+
 	"gorm.io/gorm/clause"
 
 	"berth/models"
@@ -22,17 +24,24 @@ func (tx *Tx) Spans(ids ...models.SpanID) (list []models.UsageSpan, err error) {
 // InsertSpan adds a usage span.
 func (tx *Tx) InsertSpan(u models.UsageSpan) error { return tx.db.Create(&u).Error }
 
-// SaveSpans writes what metering, posting and invoicing change of spans, in one
-// statement however many there are. Their wallets must be locked.
+// spansPerStatement keeps a statement's parameters below what SQLite takes
+// (32,766) and PostgreSQL (65,535).
+const spansPerStatement = 1000
+
+// SaveSpans writes what metering, posting and invoicing change of spans, in few
+// statements however many there are. Their wallets must be locked.
 func (tx *Tx) SaveSpans(list ...models.UsageSpan) error {
-	if len(list) == 0 {
-		return nil
+	for some := range slices.Chunk(list, spansPerStatement) {
+		err := tx.db.Clauses(clause.OnConflict{
+			Columns: []clause.Column{{Name: "id"}},
+			DoUpdates: clause.AssignmentColumns([]string{"state", "end_at", "cap_seconds", "cursor", "charged", "posted", "posted_to",
+				"invoiced_to", "reported", "close_reason", "updated_at"}),
+		}).Create(&some).Error
+		if err != nil {
+			return err
+		}
 	}
-	return tx.db.Clauses(clause.OnConflict{
-		Columns: []clause.Column{{Name: "id"}},
-		DoUpdates: clause.AssignmentColumns([]string{"state", "end_at", "cap_seconds", "cursor", "charged", "posted", "posted_to",
-			"invoiced_to", "reported", "close_reason", "updated_at"}),
-	}).Create(&list).Error
+	return nil
 }
 
 // OpenSpans lists an account's spans that may still be charged, by id.
