@@ -48,7 +48,7 @@ so. DATABASE_URL switches from SQLite in DIR to PostgreSQL.`,
 	flags := cmd.Flags()
 	flags.StringVar(&f.listen, "listen", defaultListen, "address to listen on")
 	flags.StringVar(&f.data, "data", ".berth", "directory for everything that must survive")
-	flags.StringVar(&f.databaseURL, "database-url", os.Getenv("DATABASE_URL"), "postgres://… instead of SQLite in DIR (also DATABASE_URL)")
+	flags.StringVar(&f.databaseURL, "database-url", "", "postgres://… instead of SQLite in DIR (also DATABASE_URL)")
 	flags.StringVar(&f.baseURL, "base-url", "", "origin that browsers use, such as https://berth.example; needed behind a proxy")
 	flags.StringVar(&f.currency, "currency", "USD", "currency of this installation, ISO 4217")
 	flags.StringVar(&f.operatorEmail, "operator-email", "", "e-mail of the first operator (default operator@berth.local)")
@@ -95,6 +95,9 @@ func serve(ctx context.Context, f serveFlags, stdout io.Writer, log *slog.Logger
 	}
 
 	dsn := f.databaseURL
+	if dsn == "" {
+		dsn = os.Getenv("DATABASE_URL") // not as the flag's default, which --help would print with its password
+	}
 	if dsn == "" {
 		dsn = filepath.Join(dir, "berth.db")
 	}

@@ -110,7 +110,7 @@ func up(ctx context.Context, f upFlags, stdout, stderr io.Writer) error {
 		return err
 	}
 	fmt.Fprintf(stdout, "Berth is ready: %s\n", base)
-	fmt.Fprintf(stdout, "  Simulated: the GPUs (%s) and payments (local Stripe double, no real money). Real: everything else.\n", f.simulate)
+	fmt.Fprintf(stdout, "  Simulated: %s. Real: everything else.\n", simulated(f.simulate))
 	fmt.Fprintf(stdout, "  Data: %s   Logs: %s   API token of the operator: %s\n", dir, filepath.Join(dir, "log"), filepath.Join(dir, operatorTokenFile))
 	fmt.Fprintf(stdout, "  Ctrl-C stops Berth; instances go on until \"berth down --data %s\".\n", f.data)
 
@@ -121,6 +121,15 @@ func up(ctx context.Context, f upFlags, stdout, stderr io.Writer) error {
 	<-ctx.Done()
 	keepers.Wait()
 	return nil
+}
+
+// simulated says what is not real under up. Whose payments they are is the
+// portal's to say, which has printed it, once Stripe's key is set.
+func simulated(cards string) string {
+	if os.Getenv("STRIPE_SECRET_KEY") != "" {
+		return "the GPUs (" + cards + "), and payments only if the line above says so"
+	}
+	return "the GPUs (" + cards + ") and payments (local Stripe double, no real money)"
 }
 
 // endWithGoRun makes this process end with a `go run` above it: go run passes
