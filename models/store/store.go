@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"io/fs"
 	"net/url"
+	"os"
 	"strings"
 	"time"
 
@@ -75,6 +76,16 @@ func Open(ctx context.Context, dsn string) (*Store, error) {
 }
 
 func openSQLite(path string, config *gorm.Config, conns int, more string) (*gorm.DB, error) {
+	// Made by us, for its owner only: renters' secrets are in it, and the folder may
+	// be one that others can read. What SQLite makes beside it has the same mode. An
+	// existing file is not touched: closing it would drop SQLite's locks on it.
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	if err == nil {
+		err = file.Close()
+	}
+	if err != nil && !errors.Is(err, fs.ErrExist) {
+		return nil, fmt.Errorf("open SQLite file %s: %w", path, err)
+	}
 	dsn := "file:" + (&url.URL{Path: path}).EscapedPath() +
 		"?_pragma=busy_timeout(10000)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&_pragma=foreign_keys(1)" + more
 	db, err := gorm.Open(sqlite.Open(dsn), config)

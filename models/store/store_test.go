@@ -3,6 +3,7 @@ package store_test
 import (
 	"context"
 	"errors"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -21,6 +22,36 @@ func TestOpensAndMigratesOnBothDatabases(t *testing.T) {
 			t.Errorf("models and migrations differ:\n%s", strings.Join(drift, "\n"))
 		}
 	})
+}
+
+// TestFilesAreTheirOwners: password hashes and renters' secrets are in them, and
+// the folder may be a volume that everybody can read.
+func TestFilesAreTheirOwners(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	s, err := store.Open(context.Background(), filepath.Join(dir, "berth.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if err := s.InTx(context.Background(), func(tx *store.Tx) error { return tx.OpenLedgerAccounts("USD", "wallet:a") }); err != nil {
+		t.Fatal(err)
+	}
+	files, err := os.ReadDir(dir)
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%v: %d files", err, len(files))
+	}
+	for _, f := range files {
+		info, err := f.Info()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if info.Mode().Perm() != 0o600 {
+			t.Errorf("%s has mode %o", f.Name(), info.Mode().Perm())
+		}
+	}
 }
 
 func TestWatchWakesOnlyAfterCommit(t *testing.T) {
