@@ -237,7 +237,7 @@ type InvoiceLine struct {
 
 // CloseInvoice asks to bill an account up to a moment.
 type CloseInvoice struct {
-	Account string `json:"account"`
+	Account string `json:"account" pattern:"^[!-~]{1,100}$" patternDescription:"the id of an account"`
 	Until   Time   `json:"until,omitempty" doc:"null: now"`
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"berth/models"
 	"berth/models/store"
+	"berth/wire"
 )
 
 // access is who may call each address of the portal: the whole table once more,
@@ -288,6 +289,21 @@ func TestBadBodiesAreProblems(t *testing.T) {
 		}
 	}
 	b.get("/account").wants(t, http.StatusOK, "You have no tokens")
+}
+
+// TestAddressesThatAreNoText: PostgreSQL refuses them in a statement, which then
+// looked like a fault of ours.
+func TestAddressesThatAreNoText(t *testing.T) {
+	w := newWorld(t)
+	b := w.signUp("owner@example.org")
+	for _, path := range []string{"/instances/a%00b", "/invoices/%ff.pdf", "/wallet?topup=%c3%28", "/wallet?%00=1", "/api/v1/usage?instance=%00",
+		"/api/v1/instances/%ff", "/login?next=%ff", "/%00"} {
+		b.get(path).wants(t, http.StatusBadRequest)
+	}
+	for _, name := range []string{"Idempotency-Key", wire.NodeHeader} {
+		b.do(http.MethodGet, "/agent/v1/challenge", nil, http.Header{name: {"\xff"}}).wants(t, http.StatusBadRequest)
+	}
+	b.get("/wallet?topup=%C3%BC").wants(t, http.StatusOK)
 }
 
 func TestErrorsArePagesForPeopleAndProblemsForPrograms(t *testing.T) {

@@ -6,12 +6,15 @@ import (
 	"log/slog"
 	"net/http"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/labstack/echo/v4"
 
 	"berth/models"
+	"berth/wire"
 )
 
 // requestID is the number of a request, shown on error pages and found in the log.
@@ -74,11 +77,15 @@ const webhookPath = "/webhooks/stripe"
 
 // protect refuses what must not be acted on however it is signed in: requests
 // that another site's page made, secrets in an address, where proxies, histories
-// and Referer headers keep them, and bodies beyond formMax.
+// and Referer headers keep them, bodies beyond formMax, and addresses that are not text.
 func (s *Server) protect(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		r := c.Request()
 		r.Body = http.MaxBytesReader(c.Response(), r.Body, formMax)
+		if !readable(r) {
+			return &models.Problem{Code: codeMalformed, What: "The address or a header has text that is not valid UTF-8, or a NUL in it.",
+				Next: "Check what was sent; nothing was changed."}
+		}
 		if strings.Contains(r.URL.RawQuery, tokenPrefix) {
 			return &models.Problem{Code: codeInAddress, What: "An API token stands in the address, where it does not stay secret.",
 				Next: "Send it in the header \"Authorization: Bearer …\", and revoke this one."}
@@ -91,4 +98,15 @@ func (s *Server) protect(next echo.HandlerFunc) echo.HandlerFunc {
 		}
 		return next(c)
 	}
+}
+
+// readable tells whether what comes into statements from an address or a header
+// is text that both databases take: valid UTF-8 without NUL. Forms and JSON are
+// looked at where they are read.
+func readable(r *http.Request) bool {
+	texts := []string{r.URL.Path, r.Header.Get("Idempotency-Key"), r.Header.Get(wire.NodeHeader)}
+	for key, values := range r.URL.Query() {
+		texts = append(append(texts, key), values...)
+	}
+	return !slices.ContainsFunc(texts, func(s string) bool { return !utf8.ValidString(s) || strings.ContainsRune(s, 0) })
 }
