@@ -60,6 +60,9 @@ func (s *Service) NodeEvent(ctx context.Context, id models.NodeID, ev wire.Event
 // transaction of few statements, then the readings. A tick that is lost, late or
 // doubled changes nothing in what is charged, since seconds are cumulative.
 func (s *Service) NodeTick(ctx context.Context, id models.NodeID, t wire.Tick, at models.Instant) error {
+	s.mu.Lock()
+	s.heard[id] = at
+	s.mu.Unlock()
 	var runs map[models.InstanceID]store.ActiveRun
 	err := s.st.InTx(ctx, func(tx *store.Tx) error {
 		n, err := tx.LockNode(id)

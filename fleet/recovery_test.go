@@ -1,6 +1,7 @@
 package fleet_test
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
@@ -193,7 +194,10 @@ func TestSilentNodeIsLost(t *testing.T) {
 		w.must(young.Sweep(w.ctx, w.now))
 		w.inState(in, models.Running)
 
+		// So does one whose host slept, or whose clock was set.
 		w.must(w.fleet.Sweep(w.ctx, w.now))
+		w.inState(in, models.Running)
+		w.listen(10 * time.Minute)
 		v := w.inState(in, models.Lost)
 		if v.Reason != "lost" || v.Span.State != models.SpanClosed || v.Span.Cursor != 100 || len(v.Slices) != 1 || v.Want != models.WantStopped {
 			t.Errorf("%+v", v)
@@ -204,7 +208,7 @@ func TestSilentNodeIsLost(t *testing.T) {
 		}
 		w.must(w.fleet.Sweep(w.ctx, w.now)) // again: nothing to do
 
-		o.Seconds += 660
+		o.Seconds += 1260
 		b.connect()
 		w.inState(in, models.Lost)
 		w.inState(placing, models.Stopped)
@@ -219,6 +223,29 @@ func TestSilentNodeIsLost(t *testing.T) {
 		}
 		w.sound(acc)
 	})
+}
+
+// TestDatabaseAwayIsNoSilence: a node that ticked all the time is not lost because
+// nothing of it could be stored.
+func TestDatabaseAwayIsNoSilence(t *testing.T) {
+	w := newWorld(t, storetest.SQLite(t))
+	b := w.join("gannet", cards("a100-80gb", "GPU-a")...)
+	acc := w.account("acc_a", 10*money.Unit)
+	in := w.launch(w.order(acc, "a100-80gb.1g.10gb"))
+	b.run(in)
+	b.count(100)
+	away, cancel := context.WithCancel(w.ctx)
+	cancel()
+	for range 50 {
+		w.pass(15 * time.Second)
+		if err := w.fleet.NodeTick(away, b.id, b.nextTick(), w.now); err == nil {
+			t.Fatal("the tick was stored")
+		}
+		w.must(w.fleet.Sweep(w.ctx, w.now))
+	}
+	w.inState(in, models.Running)
+	w.listen(10 * time.Minute)
+	w.inState(in, models.Lost)
 }
 
 // TestCancelWhileCreating is C13 for each point of a launch, free of charge. The

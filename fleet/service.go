@@ -42,7 +42,10 @@ type Service struct {
 	telemetry *telemetry
 
 	mu      sync.Mutex
-	waiting map[models.NodeID]inventory // snapshots taken ahead of events still on their way
+	waiting map[models.NodeID]inventory      // snapshots taken ahead of events still on their way
+	heard   map[models.NodeID]models.Instant // when a node last said anything, also if it could not be stored
+	present models.Instant                   // since when we listen without a gap
+	swept   models.Instant                   // the last sweep; zero: none yet
 }
 
 // New makes the fleet of a store. Call Run for its background work.
@@ -59,5 +62,6 @@ func New(st *store.Store, bill *billing.Service, cfg Config, log *slog.Logger) *
 	if cfg.StartedAt == 0 {
 		cfg.StartedAt = models.At(time.Now())
 	}
-	return &Service{st: st, bill: bill, cfg: cfg, log: log, telemetry: newTelemetry(), waiting: map[models.NodeID]inventory{}}
+	return &Service{st: st, bill: bill, cfg: cfg, log: log, telemetry: newTelemetry(),
+		waiting: map[models.NodeID]inventory{}, heard: map[models.NodeID]models.Instant{}, present: cfg.StartedAt}
 }

@@ -41,10 +41,33 @@ func (s *Service) Sweep(ctx context.Context, at models.Instant) error {
 	return errors.Join(s.sweepSilent(ctx, at), s.sweepUnmetered(ctx, at))
 }
 
+// listening returns since when this portal listens. Sweeps are frequent: a gap
+// between two says that the host slept or its clock was set, and silence counts
+// from after it.
+func (s *Service) listening(at models.Instant) models.Instant {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if gap := at.Sub(s.swept); s.swept != 0 && (gap < 0 || gap > offlineAfter) {
+		s.log.Warn("the portal was away, so no node's silence counts", "gap", gap)
+		s.present = at
+	}
+	s.swept = at
+	return s.present
+}
+
+// lastHeard is when a node last said anything. What could not be stored, since
+// the database was away, counts too.
+func (s *Service) lastHeard(n models.Node) models.Instant {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return max(n.SeenAt, s.heard[n.ID])
+}
+
 // sweepSilent takes silent nodes off sale, and calls their instances lost when
 // they stay silent. Only silence that this portal was there to hear counts.
 func (s *Service) sweepSilent(ctx context.Context, at models.Instant) error {
-	if at.Sub(s.cfg.StartedAt) < offlineAfter {
+	present := s.listening(at)
+	if at.Sub(present) < offlineAfter {
 		return nil
 	}
 	var silent []models.Node
@@ -56,7 +79,7 @@ func (s *Service) sweepSilent(ctx context.Context, at models.Instant) error {
 	}
 	lostBefore := at.Add(-s.cfg.LostAfter)
 	for _, n := range silent {
-		lost := max(n.SeenAt, s.cfg.StartedAt) <= lostBefore
+		lost := max(s.lastHeard(n), present) <= lostBefore
 		if !lost && n.State == models.NodeOffline {
 			continue
 		}

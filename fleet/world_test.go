@@ -40,6 +40,15 @@ func newWorld(t testing.TB, st *store.Store) *world {
 
 func (w *world) pass(d time.Duration) { w.now = w.now.Add(d) }
 
+// listen passes time as a portal does that is there: with a sweep every so often.
+func (w *world) listen(d time.Duration) {
+	w.Helper()
+	for end := w.now.Add(d); w.now < end; {
+		w.pass(15 * time.Second)
+		w.must(w.fleet.Sweep(w.ctx, w.now))
+	}
+}
+
 func (w *world) must(err error) {
 	w.Helper()
 	if err != nil {
