@@ -88,10 +88,13 @@ func (s *Service) meter(tx *store.Tx, in models.Instance, m models.Move, h happe
 		}
 		return s.closeBefore(tx, in, at)
 	}
-	if early(m.From) && !early(m.To) {
-		return s.bill.Release(tx, billing.LaunchRef(in.ID, in.Run), at)
+	if !early(m.From) || early(m.To) {
+		return nil
 	}
-	return nil
+	if err := s.bill.Release(tx, billing.LaunchRef(in.ID, in.Run), at); err != nil || !over(m.To) {
+		return err
+	}
+	return s.closeBefore(tx, in, at)
 }
 
 // closeBefore closes the span of the run before, should the node never have told

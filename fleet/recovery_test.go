@@ -225,6 +225,29 @@ func TestSilentNodeIsLost(t *testing.T) {
 	})
 }
 
+// TestLostWhileRestarting: with the new run ends what was left open of the old one.
+func TestLostWhileRestarting(t *testing.T) {
+	w := newWorld(t, storetest.SQLite(t))
+	b := w.join("gannet", cards("a100-80gb", "GPU-a")...)
+	acc := w.account("acc_a", 10*money.Unit)
+	in := w.launch(w.order(acc, "a100-80gb.1g.10gb"))
+	b.run(in)
+	b.count(100)
+	b.disconnect()
+	w.pass(5 * time.Second)
+	_, err := w.fleet.Restart(w.ctx, acc, in.ID, w.now)
+	w.must(err)
+	w.listen(11 * time.Minute)
+	w.inState(in, models.Lost)
+	if u := w.span(in, 1); u.State != models.SpanClosed || u.Cursor != 100 {
+		t.Errorf("span %+v", u)
+	}
+	if l := w.wallet(acc); l.Held != 0 || l.Accrued != 0 {
+		t.Errorf("wallet %+v", l)
+	}
+	w.sound(acc)
+}
+
 // TestDatabaseAwayIsNoSilence: a node that ticked all the time is not lost because
 // nothing of it could be stored.
 func TestDatabaseAwayIsNoSilence(t *testing.T) {
