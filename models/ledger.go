@@ -19,10 +19,9 @@ type LedgerAccount struct {
 func (a LedgerAccount) Available() money.Amount { return a.Balance - a.Held - a.Accrued }
 
 // WalletCode and its kin name ledger accounts.
-func WalletCode(id AccountID) string         { return "wallet:" + string(id) }
-func RevenueCode(id AccountID) string        { return "revenue:" + string(id) }
-func ClearingCode(currency string) string    { return "stripe:" + currency }
-func AdjustmentsCode(currency string) string { return "adjustments:" + currency }
+func WalletCode(id AccountID) string      { return "wallet:" + string(id) }
+func RevenueCode(id AccountID) string     { return "revenue:" + string(id) }
+func ClearingCode(currency string) string { return "stripe:" + currency }
 
 // Transfer is one movement of money; its entries sum to zero. Key makes it
 // happen once: the same key with other legs is refused.

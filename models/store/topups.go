@@ -24,15 +24,6 @@ func (tx *Tx) TopupByClientKey(account models.AccountID, key string) (t models.T
 	return t, err == nil, err
 }
 
-// TopupBySession reads the top-up of a payment page; false when there is none.
-func (tx *Tx) TopupBySession(session string) (t models.Topup, ok bool, err error) {
-	err = tx.db.First(&t, "session_id = ? AND session_id <> ''", session).Error
-	if errors.Is(err, gorm.ErrRecordNotFound) {
-		return t, false, nil
-	}
-	return t, err == nil, err
-}
-
 // InsertTopup adds a top-up; false when the account has one with the same
 // client key.
 func (tx *Tx) InsertTopup(t models.Topup) (bool, error) {
