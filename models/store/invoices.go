@@ -50,15 +50,23 @@ func (tx *Tx) Invoice(account models.AccountID, id models.InvoiceID) (inv models
 	return inv, lookup("invoice", id, tx.db.First(&inv, "id = ? AND account_id = ?", id, account).Error)
 }
 
-// Invoices lists an account's invoices without their documents, newest first,
-// after the one named by the cursor (empty: from the start), and the cursor of
-// the next page (empty: the last).
+// Invoices lists an account's invoices without their documents, the latest period
+// first, after the one named by the cursor (empty: from the start), and the cursor
+// of the next page (empty: the last). Several may have been closed at one moment,
+// so their ids do not tell the order.
 func (tx *Tx) Invoices(account models.AccountID, cursor string, limit int) (list []models.Invoice, next string, err error) {
 	q := tx.db.Omit("document").Where("account_id = ?", account)
 	if cursor != "" {
-		q = q.Where("id < ?", cursor)
+		after, err := tx.Invoice(account, models.InvoiceID(cursor))
+		if models.HasCode(err, models.NotFound) {
+			return nil, "", badCursor(cursor)
+		}
+		if err != nil {
+			return nil, "", err
+		}
+		q = q.Where("period_end < ?", after.PeriodEnd)
 	}
-	if err := q.Order("id DESC").Limit(limit + 1).Find(&list).Error; err != nil {
+	if err := q.Order("period_end DESC").Limit(limit + 1).Find(&list).Error; err != nil {
 		return nil, "", err
 	}
 	if len(list) > limit {
