@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"berth/gpu"
 	"berth/models"
 	"berth/models/store"
 	"berth/money"
@@ -60,7 +61,11 @@ func (s *Service) post(tx *store.Tx, account models.AccountID, at models.Instant
 }
 
 func usageReason(u models.UsageSpan, to int64) string {
-	return fmt.Sprintf("%s on %s, %d s", u.InstanceName, u.SKU, to-u.PostedTo)
+	what := u.SKU
+	if sku, err := gpu.ParseSKU(u.SKU); err == nil {
+		what = sku.Name()
+	}
+	return fmt.Sprintf("%s on %s, %d s", u.InstanceName, what, to-u.PostedTo)
 }
 
 // PostAccrued posts what every account accrued. What is wrong with one account
