@@ -216,12 +216,12 @@ func costView(c money.Currency, k instanceFacts) web.Cost {
 	running := in.State == models.Running && span.State == models.SpanRunning
 	if !running && in.State != models.Stopping {
 		v.Heading = "It has cost"
+		if in.Run > 1 {
+			v.Heading = "The last run has cost"
+		}
 	}
-	shown := span.Charged
-	if v.Heading == "It has cost" {
-		shown = k.charged
-	}
-	v.Whole, v.Faint = splitAmount(c, shown)
+	// Of one run always, so that amount, seconds and price belong together.
+	v.Whole, v.Faint = splitAmount(c, span.Charged)
 	switch {
 	case span.ID != "":
 		v.Duration, v.PerSecond = duration(span.Cursor), perSecond(c, span.PricePerHour)
@@ -233,7 +233,7 @@ func costView(c money.Currency, k instanceFacts) web.Cost {
 		v.Note = "Billing starts when it is running, at " + perSecond(c, in.PricePerHour) + " per second."
 	}
 	v.Lines = append(v.Lines, web.Pair{Term: "Per hour", Value: perHour(c, in.PricePerHour)})
-	if in.Run > 1 && v.Heading != "It has cost" {
+	if in.Run > 1 {
 		v.Lines = append(v.Lines, web.Pair{Term: "Earlier runs", Value: c.FormatSmall(k.charged - span.Charged)})
 	}
 	if k.purse != nil {

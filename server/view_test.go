@@ -338,3 +338,21 @@ func TestBrowserNames(t *testing.T) {
 		}
 	}
 }
+
+// Amount, seconds and price on an instance's page are of one run, so that they
+// multiply; what runs before it cost stands beside.
+func TestCostIsOfOneRun(t *testing.T) {
+	usd, err := money.LookupCurrency("USD")
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := fleet.InstanceView{Instance: models.Instance{State: models.Stopped, Run: 2, PricePerHour: 3_600_000},
+		Span: models.UsageSpan{ID: "i.2", State: models.SpanClosed, PricePerHour: 3_600_000, Cursor: 60, Charged: 60_000}}
+	v := costView(usd, instanceFacts{in: in, charged: 160_000})
+	if v.Heading != "The last run has cost" || v.Whole != "$0.06" {
+		t.Errorf("%q %s", v.Heading, v.Whole)
+	}
+	if !slices.ContainsFunc(v.Lines, func(p web.Pair) bool { return p.Term == "Earlier runs" && p.Value == "$0.10" }) {
+		t.Errorf("lines %+v", v.Lines)
+	}
+}
