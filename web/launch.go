@@ -4,7 +4,7 @@ package web
 const (
 	nameHelp    = "Lower case, digits and dashes. Left empty, one is made up."
 	envHelp     = "One NAME=value per line."
-	startupHelp = "Runs once after the instance is up."
+	startupHelp = "Runs once as soon as the instance is up, and is paid like the rest."
 )
 
 // choice parts the chosen SKU, nil for none, from the others.

@@ -9,7 +9,7 @@ import (
 type Phase string
 
 const (
-	Starting Phase = "starting" // being set up, probed, or in its start-up script; free
+	Starting Phase = "starting" // being set up and probed; free
 	Running  Phase = "running"  // usable, and counted
 	Stopping Phase = "stopping" // told to end; no longer counted
 	Exited   Phase = "exited"   // over; says why in Cause and Reason
@@ -26,7 +26,7 @@ const (
 	CauseExit    Cause = "exit"      // the renter's command ended; see ExitCode
 	CauseStopped Cause = "stopped"   // Stop or Remove
 	CausePaid    Cause = "paid"      // the paid seconds are used up
-	CauseStartup Cause = "startup"   // the start-up script failed or took too long
+	CauseStartup Cause = "startup"   // the start-up script failed
 	CauseCommand Cause = "command"   // the command could not be started
 	CauseDevices Cause = "devices"   // not every granted device was visible inside
 	CauseMemory  Cause = "memory"    // killed at its memory limit

@@ -91,10 +91,10 @@ type Spec struct {
 	// used through terminals.
 	Command []string `json:"command,omitempty"`
 	// StartupScript runs once before Command, under its shebang or a shell.
-	// If it fails, or takes longer than StartupLimit, the run ends unpaid.
+	// It is the renter's own time: the run is Running, and counted, while it works.
+	// If it fails the run ends.
 	StartupScript string            `json:"startup_script,omitempty"`
-	StartupLimit  time.Duration     `json:"startup_limit,omitempty"` // 0 means DefaultStartupLimit
-	Env           map[string]string `json:"env,omitempty"`           // the renter's; see CleanEnv
+	Env           map[string]string `json:"env,omitempty"` // the renter's; see CleanEnv
 
 	DiskGiB   int64 `json:"disk_gib"`   // 0 means no stated size
 	MilliCPU  int64 `json:"milli_cpu"`  // thousandths of a core; 0 means no limit
@@ -106,10 +106,6 @@ type Spec struct {
 	// PaidSeconds is the first value of SetPaidSeconds; 0 and below: no limit yet.
 	PaidSeconds int64 `json:"paid_seconds"`
 }
-
-// DefaultStartupLimit bounds a start-up script, whose time costs nothing: without
-// a bound a renter could compute in it for free.
-const DefaultStartupLimit = 10 * time.Minute
 
 // DeviceGrant is one device or slice that a run must see.
 type DeviceGrant struct {

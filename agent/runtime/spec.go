@@ -30,7 +30,7 @@ func (s Spec) Validate() error {
 	if s.Run < 1 {
 		return fmt.Errorf("run %d of %s: runs count from 1", s.Run, s.Instance)
 	}
-	if s.DiskGiB < 0 || s.MilliCPU < 0 || s.MemoryMiB < 0 || s.StartupLimit < 0 {
+	if s.DiskGiB < 0 || s.MilliCPU < 0 || s.MemoryMiB < 0 {
 		return fmt.Errorf("instance %s: a size below zero", s.Instance)
 	}
 	if len(s.Command) > 0 && s.Command[0] == "" {

@@ -23,7 +23,7 @@ func TestStartupScript(t *testing.T) {
 		}
 		n.start(runtime.Spec{Instance: "bad", StartupScript: "echo no >&2; exit 9", Command: []string{"touch", "never"}})
 		o := n.wait("bad", runtime.Exited)
-		if o.Cause != runtime.CauseStartup || o.Reason != "startup script: exit 9" || o.Seconds != 0 || !o.ReadyAt.IsZero() {
+		if o.Cause != runtime.CauseStartup || o.Reason != "startup script: exit 9" || o.ReadyAt.IsZero() || o.ExitCode == nil || *o.ExitCode != 9 {
 			t.Errorf("%+v", o)
 		}
 		if n.log("bad") != "no\n" {
@@ -32,27 +32,29 @@ func TestStartupScript(t *testing.T) {
 		if _, err := os.Stat(filepath.Join(n.instanceDir("bad"), "disk", "never")); err == nil {
 			t.Error("the command ran all the same")
 		}
-		n.start(runtime.Spec{Instance: "slow", StartupScript: "sleep 1000", StartupLimit: 50 * time.Millisecond})
-		if o := n.wait("slow", runtime.Exited); o.Reason != "startup script: still running after 50ms" || o.Seconds != 0 {
-			t.Errorf("%+v", o)
-		}
 	})
 }
 
-func TestStopDuringStartup(t *testing.T) {
+// A start-up script is the renter's own use: it counts, a terminal opens beside
+// it, and it may go on for as long as is paid.
+func TestStartupScriptIsPaidTime(t *testing.T) {
 	n := onBest(t)
 	n.start(runtime.Spec{Instance: "a", StartupScript: "echo on; sleep 1000", Command: []string{"sleep", "1000"}})
 	eventually(t, "the script runs", func() bool { return n.log("a") == "on\n" })
-	if o := n.observe("a"); o.Phase != runtime.Starting {
-		t.Errorf("%+v", o)
+	eventually(t, "a second is counted", func() bool { o := n.observe("a"); return o.Phase == runtime.Running && o.Seconds >= 1 })
+	term, err := n.Terminal(t.Context(), "a", runtime.TerminalRequest{})
+	if err != nil {
+		t.Fatalf("a terminal beside the script: %v", err)
 	}
-	if _, err := n.Terminal(t.Context(), "a", runtime.TerminalRequest{}); !isNotRunning(err) {
-		t.Errorf("a terminal before it is ready: %v", err)
-	}
+	term.Close()
 	if err := n.Stop(t.Context(), "a", time.Minute); err != nil {
 		t.Fatal(err)
 	}
-	if o := n.observe("a"); o.Cause != runtime.CauseStopped || o.Seconds != 0 || !o.ReadyAt.IsZero() {
+	if o := n.observe("a"); o.Cause != runtime.CauseStopped || o.Seconds < 1 {
+		t.Errorf("%+v", o)
+	}
+	n.start(runtime.Spec{Instance: "b", StartupScript: "sleep 1000", PaidSeconds: 2})
+	if o := n.wait("b", runtime.Exited); o.Cause != runtime.CausePaid || o.Seconds != 2 {
 		t.Errorf("%+v", o)
 	}
 }

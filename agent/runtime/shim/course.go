@@ -21,6 +21,11 @@ func (s *shim) handle(m jail.Message) {
 	case jail.EvProbed:
 		s.probed(m.Visible)
 	case jail.EvStartup:
+		if m.Code != 0 {
+			s.mu.Lock()
+			s.st.ExitCode = &m.Code
+			s.mu.Unlock()
+		}
 		switch {
 		case m.Text != "":
 			s.end(runtime.CauseStartup, "startup script: "+m.Text)
@@ -75,16 +80,16 @@ func (s *shim) probed(visible []string) {
 		return
 	}
 	if s.order.Spec.StartupScript != "" {
-		s.startup.Reset(s.startupLimit())
+		s.usable() // the script is the renter's own use of what they rent
 	}
 	s.tree.Control.Send(jail.Message{Kind: jail.OpStart}) // if the init died, the loop sees it
 }
 
-// usable is the moment from which the run costs money.
+// usable is the moment from which the run costs money: its devices were seen
+// inside, and the renter's start-up script or command begins.
 func (s *shim) usable() {
-	s.startup.Stop()
 	s.mu.Lock()
-	if s.st.Cause != runtime.CauseNone {
+	if s.st.Cause != runtime.CauseNone || s.st.Phase == runtime.Running {
 		s.mu.Unlock()
 		return
 	}
@@ -108,7 +113,6 @@ func (s *shim) end(cause runtime.Cause, reason string) {
 	s.st.Phase, s.st.Cause, s.st.Reason = runtime.Stopping, cause, reason
 	s.mu.Unlock()
 	s.paid.Stop()
-	s.startup.Stop()
 	s.note()
 }
 

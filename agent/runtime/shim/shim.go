@@ -44,8 +44,8 @@ type shim struct {
 	wakes chan func() // work for the loop, from connections
 	done  chan struct{}
 
-	startup, paid, grace *time.Timer
-	second               *time.Ticker
+	paid, grace *time.Timer
+	second      *time.Ticker
 
 	mu       sync.Mutex
 	st       State
@@ -116,7 +116,7 @@ func open(dir string) (*shim, error) {
 	s := &shim{
 		dir: dir, order: order, log: log, kept: secondsKeeper{f: secs}, err: os.Stderr,
 		wakes: make(chan func()), done: make(chan struct{}),
-		startup: stopped(), paid: stopped(), grace: stopped(), second: time.NewTicker(time.Second),
+		paid: stopped(), grace: stopped(), second: time.NewTicker(time.Second),
 		watchers: map[chan struct{}]bool{}, sessions: map[string]*session{}, asked: map[int]chan jail.Message{},
 	}
 	s.meter.setLimit(0, order.Spec.PaidSeconds)
@@ -196,9 +196,6 @@ func (s *shim) run() {
 			f()
 		case <-terminate:
 			s.terminate(runtime.CauseStopped, "the node was shut down", endGrace)
-		case <-s.startup.C:
-			s.end(runtime.CauseStartup, fmt.Sprintf("startup script: still running after %s", s.startupLimit()))
-			s.kill()
 		case <-s.paid.C:
 			s.paidUp()
 		case <-s.grace.C:
@@ -239,13 +236,6 @@ func (s *shim) launch() error {
 	s.st.InitPID, s.st.InitStart, s.st.Groups = s.tree.Init.Pid, stat.StartTicks, s.group.Dirs
 	s.mu.Unlock()
 	return s.persist()
-}
-
-func (s *shim) startupLimit() time.Duration {
-	if d := s.order.Spec.StartupLimit; d > 0 {
-		return d
-	}
-	return runtime.DefaultStartupLimit
 }
 
 // snapshot is the state with the meter's present reading.
