@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -106,6 +107,11 @@ func serve(ctx context.Context, f serveFlags, stdout io.Writer, log *slog.Logger
 		return err
 	}
 	defer st.Close()
+	leave, err := st.Alone(ctx, 15*time.Second)
+	if err != nil {
+		return hint(err, "stop the other portal, or give this one a database of its own")
+	}
+	defer leave()
 	bill := billing.New(st, gateway, billing.Config{Currency: f.currency, TestPayments: pay.double != nil, Seller: seller(f.seller)}, log)
 	boats := fleet.New(st, bill, fleet.Config{}, log)
 	edge, err := server.New(server.Config{Store: st, Billing: bill, Fleet: boats, Log: log, BaseURL: f.baseURL, CheckoutOrigin: pay.checkoutOrigin,

@@ -45,7 +45,7 @@ var access = map[string]need{
 	"GET /api/v1/instances": mayView, "POST /api/v1/instances": mayRun, "GET /api/v1/instances/:id": mayView,
 	"POST /api/v1/instances/:id/stop": mayRun, "POST /api/v1/instances/:id/start": mayRun, "POST /api/v1/instances/:id/restart": mayRun, "POST /api/v1/instances/:id/terminate": mayRun,
 	"GET /api/v1/instances/:id/events": mayView, "GET /api/v1/instances/:id/live": mayView, "GET /api/v1/instances/:id/terminal": mayRun,
-	"GET /api/v1/usage": mayView, "GET /api/v1/wallet": mayView, "GET /api/v1/wallet/topups": mayView, "POST /api/v1/wallet/topups": mayPay, "GET /api/v1/wallet/topups/:id": mayView,
+	"GET /api/v1/usage": mayView, "GET /api/v1/wallet": mayView, "GET /api/v1/wallet/topups": mayView, "POST /api/v1/wallet/topups": mayPay, "GET /api/v1/wallet/topups/:id": mayView, "POST /api/v1/wallet/topups/:id/cancel": mayPay,
 	"GET /api/v1/ledger": mayView, "GET /api/v1/invoices": mayView, "GET /api/v1/invoices/:id": mayView,
 	"GET /api/v1/nodes": mayOperate, "GET /api/v1/devices": mayOperate, "POST /api/v1/nodes/join-tokens": mayOperate, "GET /api/v1/prices": mayOperate, "POST /api/v1/prices": mayOperate,
 	"POST /api/v1/invoices/close": mayOperate,

@@ -19,6 +19,7 @@ func (a *restAPI) walletOperations() {
 	operate(a, mayPay, huma.Operation{OperationID: "topup", Method: http.MethodPost, Path: "/wallet/topups", Summary: "Pay into the wallet; pay it at checkout_url", DefaultStatus: http.StatusCreated}, a.createTopup)
 	operate(a, mayView, huma.Operation{OperationID: "list-topups", Method: http.MethodGet, Path: "/wallet/topups", Summary: "Payments into the wallet, newest first"}, a.listTopups)
 	operate(a, mayView, huma.Operation{OperationID: "get-topup", Method: http.MethodGet, Path: "/wallet/topups/{id}", Summary: "One payment"}, a.getTopup)
+	operate(a, mayPay, huma.Operation{OperationID: "cancel-topup", Method: http.MethodPost, Path: "/wallet/topups/{id}/cancel", Summary: "Close its payment page; one paid meanwhile is credited"}, a.cancelTopup)
 	operate(a, mayView, huma.Operation{OperationID: "ledger", Method: http.MethodGet, Path: "/ledger", Summary: "Every posting on the wallet, newest first"}, a.listLedger)
 	operate(a, mayView, huma.Operation{OperationID: "usage", Method: http.MethodGet, Path: "/usage", Summary: "Usage spans, newest first"}, a.listUsage)
 }
@@ -59,6 +60,14 @@ func (a *restAPI) listTopups(ctx context.Context, who caller, in *Paging) (*list
 
 func (a *restAPI) getTopup(ctx context.Context, who caller, in *ByID) (*one[api.Topup], error) {
 	top, err := a.billing.Topup(ctx, who.Account.ID, models.TopupID(in.ID))
+	if err != nil {
+		return nil, err
+	}
+	return oneOf(topupJSON(top)), nil
+}
+
+func (a *restAPI) cancelTopup(ctx context.Context, who caller, in *ByID) (*one[api.Topup], error) {
+	top, err := a.billing.CancelTopup(ctx, who.Account.ID, models.TopupID(in.ID), models.At(a.now()))
 	if err != nil {
 		return nil, err
 	}
