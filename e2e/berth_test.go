@@ -138,7 +138,9 @@ type berth struct {
 	t    testing.TB
 	dir  string
 	base string
-	up   *process
+	up   *process // berth up, or the portal alone
+
+	agent *process // when started apart
 }
 
 // up starts `berth up` on a free port in a fresh directory.

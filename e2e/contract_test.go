@@ -161,13 +161,20 @@ func (c *caller) get(id string) instance {
 // dial opens one of an instance's sockets.
 func (c *caller) dial(id, what string) *websocket.Conn {
 	c.t.Helper()
-	ws, res, err := websocket.DefaultDialer.Dial("ws"+strings.TrimPrefix(c.base, "http")+"/api/v1/instances/"+id+"/"+what,
-		http.Header{"Authorization": {"Bearer " + c.token}})
+	ws, res, err := c.tryDial(id, what)
 	if err != nil {
 		c.t.Fatalf("open %s: %v (%v)", what, err, res)
 	}
-	_ = ws.SetReadDeadline(time.Now().Add(patience))
 	return ws
+}
+
+func (c *caller) tryDial(id, what string) (*websocket.Conn, *http.Response, error) {
+	ws, res, err := websocket.DefaultDialer.Dial("ws"+strings.TrimPrefix(c.base, "http")+"/api/v1/instances/"+id+"/"+what,
+		http.Header{"Authorization": {"Bearer " + c.token}})
+	if err == nil {
+		_ = ws.SetReadDeadline(time.Now().Add(patience))
+	}
+	return ws, res, err
 }
 
 // type42 types a sum into the terminal and returns what the shell printed after
