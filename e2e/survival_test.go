@@ -21,6 +21,7 @@ func absence(short, long time.Duration) time.Duration {
 // kill -9 of the portal, of the agent, of both: the process in the instance goes
 // on and is adopted, its shell keeps its variables, and the meter has no gap.
 func TestKillNine(t *testing.T) {
+	t.Parallel()
 	p := apart(t)
 	ada := p.signUp("ada@example.org")
 	ada.topUp(25_000_000, "4242424242424242")
@@ -121,6 +122,7 @@ func (b *berth) cardsFree() {
 // card is busy, the wallet is what was paid less what was charged, and each
 // charge is its floor.
 func TestKillNineAtAnyMoment(t *testing.T) {
+	t.Parallel()
 	p := apart(t)
 	ada := p.signUp("ada@example.org")
 	ada.topUp(25_000_000, "4242424242424242")
