@@ -44,6 +44,8 @@ func hint(err error, next string, args ...any) error {
 // usage marks an error in the command's words, for exit code 2.
 type usage struct{ error }
 
+func (u usage) Unwrap() error { return u.error }
+
 // Main runs the command line and returns the exit code. It prints an error as
 // one line, and under it a hint where there is one.
 func Main(args []string, stdout, stderr io.Writer) int {

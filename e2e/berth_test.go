@@ -380,3 +380,11 @@ func (c *caller) await(id, state string) instance {
 	})
 	return in
 }
+
+// decode reads a JSON answer.
+func decode(t testing.TB, res *http.Response, into any) {
+	t.Helper()
+	if err := json.NewDecoder(res.Body).Decode(into); err != nil {
+		t.Errorf("%s is not JSON: %v", res.Header.Get("Content-Type"), err)
+	}
+}

@@ -128,8 +128,13 @@ func (a *restAPI) explain(ctx huma.Context, _ string, v any) (any, error) {
 		if p.Fields == nil {
 			p.Fields = map[string]string{}
 		}
-		field := strings.TrimPrefix(strings.TrimPrefix(d.Location, "body."), "query.")
-		p.Fields[field] = d.Message
+		field, what := strings.TrimPrefix(strings.TrimPrefix(d.Location, "body."), "query."), d.Message
+		// What is missing is told of what it is missing from.
+		if name, ok := strings.CutPrefix(d.Message, "expected required property "); ok {
+			name, _, _ = strings.Cut(name, " ")
+			field, what = strings.TrimPrefix(strings.TrimPrefix(d.Location+"."+name, "body."), "query."), "It is needed."
+		}
+		p.Fields[field] = what
 	}
 	doc := problemJSON(p, callerOf(ctx.Context()).request)
 	doc.Status, doc.Title = refused.Status, http.StatusText(refused.Status)

@@ -179,13 +179,16 @@ func (s *Server) setUp() {
 
 // ServeHTTP answers one request. HEAD is GET without the body, which net/http
 // leaves out by itself.
+//
+// What comes after works on a copy: net/http looks at its own request to see
+// whether a body was left half read, and a handler that bounds the body hides
+// that. The rest of a body that is too large would be read as the next request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if r.Method == http.MethodHead {
-		get := *r
-		get.Method = http.MethodGet
-		r = &get
+	mine := *r
+	if mine.Method == http.MethodHead {
+		mine.Method = http.MethodGet
 	}
-	s.echo.ServeHTTP(w, r)
+	s.echo.ServeHTTP(w, &mine)
 }
 
 // Serve answers on l until ctx ends, then lets requests under way finish for
