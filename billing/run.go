@@ -14,22 +14,28 @@ import (
 type job struct {
 	name  string
 	every time.Duration
+	// first is when it is done first after the start, at most: soon, for what was
+	// missed while no portal ran.
+	first time.Duration
 	do    func(ctx context.Context, at models.Instant) error
 }
 
+const soon = 10 * time.Second
+
 func (s *Service) jobs() []job {
 	return []job{
-		{"post what accrued", time.Hour, s.PostAccrued},
-		{"reconcile top-ups", 10 * time.Minute, s.ReconcileTopups},
-		{"release expired holds", 5 * time.Minute, s.ReleaseExpired},
-		{"close months", 10 * time.Minute, s.CloseMonths},
-		{"verify the ledger", 24 * time.Hour, s.verifyAloud},
+		// What accrued is safe in its span and missed by nobody: posting it at each
+		// start would only litter the ledger.
+		{"post what accrued", time.Hour, 2 * time.Hour, s.PostAccrued},
+		{"reconcile top-ups", 10 * time.Minute, soon, s.ReconcileTopups},
+		{"release expired holds", 5 * time.Minute, soon, s.ReleaseExpired},
+		{"close months", 10 * time.Minute, soon, s.CloseMonths},
+		{"verify the ledger", 24 * time.Hour, soon, s.verifyAloud},
 	}
 }
 
 // Run does what happens by itself until ctx ends: the webhook inbox and the jobs.
-// Every one of them runs once soon after the start, for what was missed while no
-// portal ran. It returns nil; what goes wrong is logged and tried again.
+// It returns nil; what goes wrong is logged and tried again.
 func (s *Service) Run(ctx context.Context) error {
 	var running sync.WaitGroup
 	running.Go(func() { s.webhooks(ctx) })
@@ -42,7 +48,7 @@ func (s *Service) Run(ctx context.Context) error {
 
 func (s *Service) repeat(ctx context.Context, j job) {
 	// Spread, so that several processes do not all do the same at once.
-	timer := time.NewTimer(rand.N(10 * time.Second))
+	timer := time.NewTimer(j.first/2 + rand.N(j.first/2))
 	defer timer.Stop()
 	for {
 		select {
