@@ -34,6 +34,7 @@ before=$(git ls-files '*_templ.go' | xargs cat | sha256sum)
 go tool templ generate >/dev/null
 [ "$before" = "$(git ls-files '*_templ.go' | xargs cat | sha256sum)" ] || { echo "templ's generated code is not what the templates say: commit what 'go tool templ generate' made"; exit 1; }
 go vet ./...
+(cd bench && go vet ./...) # a module of its own, for what only it is compared with
 go tool staticcheck ./...
 
 if [ "$mode" = quick ]; then

@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"slices"
 	"sync"
 
 	"berth/models"
@@ -9,9 +10,6 @@ import (
 // KeptSamples is how many readings are kept per instance and device: 15 minutes
 // at one a second.
 const KeptSamples = 900
-
-// feedQueue is how many samples a slow reader may lag before it loses the oldest.
-const feedQueue = 32
 
 // Sample is one second of one instance or device. A reading that the device
 // does not give is nil. Seq grows with every sample of one key, also over
@@ -27,19 +25,21 @@ type Sample struct {
 	PowerW             *float64
 }
 
-// telemetry keeps a ring per instance and per device and fans new samples out.
-// Publishing never waits: a reader that does not keep up loses its oldest.
+// telemetry keeps a ring per instance and per device and hands new samples to
+// who subscribed.
 type telemetry struct {
 	mu   sync.Mutex
 	keys map[string]*series
 }
 
 type series struct {
-	ring  []packed // grows to KeptSamples, then wraps
-	next  int      // where the following one goes, once full
-	last  int64    // Seq of the newest
-	feeds map[*Feed]struct{}
+	ring []packed      // grows to KeptSamples, then wraps
+	next int           // where the following one goes, once full
+	last int64         // Seq of the newest
+	subs []*subscriber // never changed in place, so that add may call them without the lock
 }
+
+type subscriber struct{ publish func(Sample) }
 
 func newTelemetry() *telemetry { return &telemetry{keys: map[string]*series{}} }
 
@@ -113,30 +113,12 @@ func (s *Service) DeviceSamples(node models.NodeID, uuid string, after int64) []
 	return s.telemetry.samples(deviceKey(node, uuid), after)
 }
 
-// Subscribe returns the kept readings of an instance above after, and a feed of
-// those that follow, with none between them lost. Close the feed.
-func (s *Service) Subscribe(id models.InstanceID, after int64) (kept []Sample, feed *Feed) {
-	return s.telemetry.subscribe(instanceKey(id), after)
-}
-
-// Feed delivers samples as they come. A reader that lags by more than the queue
-// loses the oldest and sees the gap in Seq.
-type Feed struct {
-	of  *telemetry
-	key string
-	ch  chan Sample
-}
-
-// C receives the samples. It is never closed: stop reading after Close.
-func (f *Feed) C() <-chan Sample { return f.ch }
-
-// Close ends the feed. It may be called more than once.
-func (f *Feed) Close() {
-	f.of.mu.Lock()
-	defer f.of.mu.Unlock()
-	if s := f.of.keys[f.key]; s != nil {
-		delete(s.feeds, f)
-	}
+// Subscribe has publish called with each new reading of an instance until leave
+// is. Whoever takes the reading in calls it, so it must not wait; two calls may
+// be under way at once, and one may still be after leave. A reading is among
+// Samples before publish is called with it.
+func (s *Service) Subscribe(id models.InstanceID, publish func(Sample)) (leave func()) {
+	return s.telemetry.subscribe(instanceKey(id), publish)
 }
 
 func (t *telemetry) samples(key string, after int64) []Sample {
@@ -145,19 +127,23 @@ func (t *telemetry) samples(key string, after int64) []Sample {
 	return t.keys[key].since(after)
 }
 
-func (t *telemetry) subscribe(key string, after int64) ([]Sample, *Feed) {
+func (t *telemetry) subscribe(key string, publish func(Sample)) (leave func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	sub := &subscriber{publish}
 	s := t.series(key)
-	f := &Feed{of: t, key: key, ch: make(chan Sample, feedQueue)}
-	s.feeds[f] = struct{}{}
-	return s.since(after), f
+	s.subs = append(slices.Clone(s.subs), sub)
+	return func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		s.subs = slices.DeleteFunc(slices.Clone(s.subs), func(other *subscriber) bool { return other == sub })
+	}
 }
 
 func (t *telemetry) series(key string) *series {
 	s := t.keys[key]
 	if s == nil {
-		s = &series{feeds: map[*Feed]struct{}{}}
+		s = &series{}
 		t.keys[key] = s
 	}
 	return s
@@ -177,8 +163,15 @@ func (s *series) since(after int64) []Sample {
 	return out
 }
 
-// add numbers a sample, keeps it and hands it to the feeds.
+// add numbers a sample, keeps it and hands it on.
 func (t *telemetry) add(key string, sample Sample) {
+	sample, subs := t.keep(key, sample)
+	for _, sub := range subs {
+		sub.publish(sample)
+	}
+}
+
+func (t *telemetry) keep(key string, sample Sample) (Sample, []*subscriber) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	s := t.series(key)
@@ -191,24 +184,7 @@ func (t *telemetry) add(key string, sample Sample) {
 		s.ring[s.next] = p
 		s.next = (s.next + 1) % KeptSamples
 	}
-	for f := range s.feeds {
-		f.push(p.sample())
-	}
-}
-
-// push never blocks: only the publisher, under the lock, sends here.
-func (f *Feed) push(s Sample) {
-	for {
-		select {
-		case f.ch <- s:
-			return
-		default:
-		}
-		select {
-		case <-f.ch:
-		default:
-		}
-	}
+	return sample, s.subs
 }
 
 // forget drops what has had no sample since before and no reader.
@@ -216,7 +192,7 @@ func (t *telemetry) forget(before models.Instant) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for key, s := range t.keys {
-		if len(s.feeds) > 0 {
+		if len(s.subs) > 0 {
 			continue
 		}
 		if n := len(s.ring); n == 0 || s.ring[(s.next+n-1)%n].at < before {

@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -63,47 +64,34 @@ func TestRing(t *testing.T) {
 	}
 }
 
-// TestSlowReaders: whoever reads loses nothing, whoever does not loses its
-// oldest, and the publisher waits for neither.
-func TestSlowReaders(t *testing.T) {
+// TestSubscribers: who subscribed gets each sample once, already kept, until
+// they leave.
+func TestSubscribers(t *testing.T) {
 	tel := newTelemetry()
 	at := models.At(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
-	tel.add("k", Sample{At: at, Seconds: 0})
-	kept, quick := tel.subscribe("k", 0)
-	_, slow := tel.subscribe("k", kept[0].Seq)
-	const n = 500
-	got := make(chan int64)
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		for range n {
-			got <- (<-quick.C()).Seconds
+	var first, second []int64
+	leaveFirst := tel.subscribe("k", func(s Sample) {
+		if kept := tel.samples("k", s.Seq-1); len(kept) != 1 || kept[0].Seq != s.Seq {
+			t.Errorf("published %d, kept %+v", s.Seq, kept)
 		}
+		first = append(first, s.Seconds)
 	})
-	for i := range n {
-		tel.add("k", Sample{At: at, Seconds: int64(i) + 1})
-		if s := <-got; s != int64(i)+1 {
-			t.Fatalf("read %d, want %d", s, i+1)
-		}
+	leaveSecond := tel.subscribe("k", func(s Sample) { second = append(second, s.Seconds) })
+	tel.add("k", Sample{At: at, Seconds: 1})
+	tel.add("other", Sample{At: at, Seconds: 9})
+	leaveFirst()
+	leaveFirst()
+	tel.add("k", Sample{At: at, Seconds: 2})
+	tel.forget(at.Add(time.Hour))
+	tel.add("k", Sample{At: at, Seconds: 3})
+	leaveSecond()
+	if !slices.Equal(first, []int64{1}) || !slices.Equal(second, []int64{1, 2, 3}) {
+		t.Errorf("%v, %v", first, second)
 	}
-	wg.Wait()
-	if len(kept) != 1 || len(slow.C()) != feedQueue {
-		t.Errorf("kept %d, queued %d", len(kept), len(slow.C()))
-	}
-	if first := (<-slow.C()).Seconds; first != n-feedQueue+1 {
-		t.Errorf("the slow reader goes on at %d, want its newest %d", first, feedQueue)
-	}
-	slow.Close()
-	slow.Close()
-	tel.add("k", Sample{At: at})
-	if len(slow.C()) != feedQueue-1 {
-		t.Error("a closed feed still gets samples")
-	}
-	quick.Close()
 	tel.forget(at.Add(time.Hour))
 	if len(tel.keys) != 0 {
-		t.Error("a series without readers is kept")
+		t.Error("a series that nobody reads is kept")
 	}
-	slow.Close() // after its series is gone
 }
 
 // TestManyReadersAtOnce is for the race detector.
@@ -113,13 +101,9 @@ func TestManyReadersAtOnce(t *testing.T) {
 	for range 8 {
 		wg.Go(func() {
 			for range 50 {
-				_, f := tel.subscribe("k", 0)
-				select {
-				case <-f.C():
-				default:
-				}
+				leave := tel.subscribe("k", func(Sample) {})
 				tel.samples("k", 0)
-				f.Close()
+				leave()
 			}
 		})
 	}
@@ -129,14 +113,4 @@ func TestManyReadersAtOnce(t *testing.T) {
 		}
 	})
 	wg.Wait()
-}
-
-func BenchmarkFanOut1000(b *testing.B) {
-	tel := newTelemetry()
-	for range 1000 {
-		tel.subscribe("k", 0)
-	}
-	for b.Loop() {
-		tel.add("k", Sample{})
-	}
 }

@@ -74,10 +74,11 @@ func TestLiveReadings(t *testing.T) {
 	in := w.launch(w.order(acc, "a100-80gb.1g.10gb"))
 	b.run(in)
 	b.count(1)
-	kept, feed := w.fleet.Subscribe(in.ID, 0)
-	defer feed.Close()
+	kept := w.fleet.Samples(in.ID, 0)
+	var next fleet.Sample
+	leave := w.fleet.Subscribe(in.ID, func(s fleet.Sample) { next = s })
 	b.count(1)
-	next := <-feed.C()
+	leave()
 	if len(kept) != 1 || next.Seq != kept[0].Seq+1 || next.Seconds != 2 || next.Run != 1 || *next.UtilizationPercent != 12.5 || next.PowerW != nil {
 		t.Errorf("%+v then %+v", kept, next)
 	}

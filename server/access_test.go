@@ -169,11 +169,14 @@ func (w *world) member(account models.AccountID, role models.Role) *browser {
 }
 
 // instanceOf puts an instance of an account into the database.
-func (w *world) instanceOf(account models.AccountID) models.InstanceID {
+func (w *world) instanceOf(account models.AccountID, change ...func(*models.Instance)) models.InstanceID {
 	w.Helper()
 	at := time.Now()
 	in := models.Instance{ID: models.InstanceID(store.NewID("ins", at)), AccountID: account, NodeID: w.addNode(), Name: "tern-01", SKU: "a100-80gb.1g.10gb", State: models.Stopped,
 		BillingMode: models.OnDemand, PricePerHour: 420_000, Currency: "USD", Image: "host", DiskGiB: 20, Run: 1, Want: models.WantStopped, CreatedAt: models.At(at), RequestedAt: models.At(at), ChangedAt: models.At(at)}
+	for _, f := range change {
+		f(&in)
+	}
 	w.must(w.store.InTx(context.Background(), func(tx *store.Tx) error { return tx.InsertInstance(in) }))
 	return in.ID
 }

@@ -37,14 +37,12 @@ func (s *Server) instanceLive(c echo.Context) error {
 		return err
 	}
 	after, _ := strconv.ParseInt(c.QueryParam("after"), 10, 64) // absent or odd: from the oldest kept
-	ctx, cancel := s.whileSignedIn(c)
-	defer cancel()
 	ws, err := s.sockets.upgrade(c.Response(), c.Request())
 	if err != nil {
 		return nil // the upgrader has answered
 	}
-	defer ws.Close()
-	s.sockets.live(ctx, ws, s.fleet, in.ID, after)
+	ctx, done := s.door.hold(s.closing, identityOf(c).pass())
+	s.sockets.live(ctx, done, ws, in.ID, after)
 	return nil
 }
 

@@ -2,12 +2,10 @@ package server
 
 import (
 	"context"
-	"errors"
 	"net/http"
 	"net/url"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/labstack/echo/v4"
 
@@ -160,64 +158,4 @@ func (s *Server) byToken(ctx context.Context, header string) (identity, error) {
 		}
 	}
 	return identity{User: who.User, Account: who.Account, Role: who.Role, Operator: who.User.Operator, Token: token.ID}, nil
-}
-
-// topic is what changes when the identity's session or token is revoked.
-func (id identity) topic() string {
-	if id.Token != "" {
-		return "token:" + string(id.Token)
-	}
-	return "session:" + id.Session
-}
-
-var errSignedOut = errors.New("signed out")
-
-// whileSignedIn returns a context that ends with the request, at shutdown, and
-// when what the caller signed in with is revoked or expires: at once when that
-// happens here, within a heartbeat when another portal process did it. Streams
-// and sockets run under it, since nothing else would look again. Its cause is
-// errSignedOut when that is why. Call cancel.
-func (s *Server) whileSignedIn(c echo.Context) (ctx context.Context, cancel context.CancelFunc) {
-	ctx, end := context.WithCancelCause(c.Request().Context())
-	cancel = func() { end(nil) }
-	id := identityOf(c)
-	watch := s.store.Watch(id.topic())
-	go func() {
-		defer cancel()
-		defer watch.Close()
-		again := time.NewTicker(s.cfg.Heartbeat)
-		defer again.Stop()
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-s.closing.Done():
-				return
-			case <-watch.C():
-			case <-again.C:
-			}
-			if ok, err := s.stillSignedIn(ctx, id); err == nil && !ok {
-				end(errSignedOut)
-				return
-			} else if err != nil && ctx.Err() == nil {
-				s.log.Warn("look again who holds a stream", "request", requestID(c), "error", err)
-			}
-		}
-	}()
-	return ctx, cancel
-}
-
-func (s *Server) stillSignedIn(ctx context.Context, id identity) (bool, error) {
-	err := s.store.View(ctx, func(tx *store.Tx) error {
-		if id.Token != "" {
-			_, err := tx.TokenByID(id.Token)
-			return err
-		}
-		_, _, err := tx.SessionIdentity(id.Session, models.At(s.now()))
-		return err
-	})
-	if models.HasCode(err, models.NotFound) {
-		return false, nil
-	}
-	return err == nil, err
 }

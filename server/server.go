@@ -82,6 +82,7 @@ type Server struct {
 	limits   struct{ pair, address, signup *limiter }
 	links    *links   // to nodes
 	sockets  *sockets // of browsers
+	door     door     // who holds streams and sockets
 	api      *restAPI
 
 	// closing ends when the portal shuts down; streams and sockets end with it.
@@ -114,7 +115,7 @@ func New(cfg Config) (*Server, error) {
 	s.limits.pair, s.limits.address, s.limits.signup = newLimiter(cfg.LoginPair), newLimiter(cfg.LoginAddress), newLimiter(cfg.Signup)
 	s.closing, s.close = context.WithCancel(context.Background())
 	s.metrics = newMetrics(s)
-	s.links, s.sockets = newLinks(s.closing, s.fleet, cfg.LinkSecret, s.log), newSockets()
+	s.links, s.sockets = newLinks(s.closing, s.fleet, cfg.LinkSecret, s.log), newSockets(s.fleet)
 	s.setUp()
 	return s, nil
 }
@@ -206,6 +207,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	go func() { ended <- h.Serve(l) }()
 	var chores sync.WaitGroup
 	chores.Go(s.dropSessions)
+	chores.Go(s.keepDoor)
 	defer chores.Wait()
 	select {
 	case err := <-ended:
@@ -223,6 +225,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	}
 	<-ended
 	s.links.wait() // upgraded connections are not the HTTP server's to await
+	s.sockets.open.Wait()
 	return err
 }
 

@@ -14,7 +14,6 @@ import (
 
 	"github.com/gorilla/websocket"
 
-	"berth/api"
 	"berth/fleet"
 	"berth/models"
 	"berth/wire"
@@ -29,40 +28,15 @@ const (
 // sockets serves browsers' WebSockets.
 type sockets struct {
 	upgrader websocket.Upgrader
-	mu       sync.Mutex
-	encoded  map[models.InstanceID]encoded
+	rooms    rooms
+	open     sync.WaitGroup // those of live
 }
 
-// encoded is the newest sample of an instance as it goes on the line: made once,
-// however many watch.
-type encoded struct {
-	seq     int64
-	message *websocket.PreparedMessage
-}
-
-func newSockets() *sockets {
+func newSockets(f *fleet.Service) *sockets {
 	return &sockets{
 		upgrader: websocket.Upgrader{HandshakeTimeout: 10 * time.Second, ReadBufferSize: 512, WriteBufferSize: 4 << 10, WriteBufferPool: &sync.Pool{}},
-		encoded:  map[models.InstanceID]encoded{},
+		rooms:    rooms{fleet: f, rooms: map[models.InstanceID]*room{}},
 	}
-}
-
-// prepare encodes a sample, or finds it encoded.
-func (s *sockets) prepare(id models.InstanceID, sample fleet.Sample) (*websocket.PreparedMessage, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if e := s.encoded[id]; e.seq == sample.Seq && e.message != nil {
-		return e.message, nil
-	}
-	b, err := json.Marshal(sampleJSON(sample))
-	if err != nil {
-		return nil, err
-	}
-	message, err := websocket.NewPreparedMessage(websocket.TextMessage, b)
-	if err == nil {
-		s.encoded[id] = encoded{seq: sample.Seq, message: message}
-	}
-	return message, err
 }
 
 // upgrade opens a browser's WebSocket. gorilla's own check refuses foreign
@@ -85,66 +59,40 @@ func closeSocket(ws *websocket.Conn, code int, why string) {
 	_ = ws.Close()
 }
 
-// closeOver says goodbye once ctx is over: a page whose user was signed out must
-// not come back, any other does.
-func closeOver(ctx context.Context, ws *websocket.Conn) {
+// goodbye is what a socket says once ctx is over: a page whose user was signed
+// out must not come back, any other does.
+func goodbye(ctx context.Context) (code int, why string) {
 	if errors.Is(context.Cause(ctx), errSignedOut) {
-		closeSocket(ws, websocket.ClosePolicyViolation, "You are signed out.")
-		return
+		return websocket.ClosePolicyViolation, "You are signed out."
 	}
-	closeSocket(ws, websocket.CloseGoingAway, "over")
+	return websocket.CloseGoingAway, "over"
 }
 
 // live sends an instance's samples after a sequence number, one JSON message a
-// second, until the browser or ctx goes. One goroutine writes; a browser that is
-// slow misses samples and holds nobody up.
-func (s *sockets) live(ctx context.Context, ws *websocket.Conn, f *fleet.Service, id models.InstanceID, after int64) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	go func() { // reading answers pings and notices a closed tab
-		defer cancel()
-		for {
+// second, until the browser or ctx goes; then it calls done. It returns at once,
+// so that nothing of the request is held as long as the socket: one goroutine
+// stays, which reads.
+func (s *sockets) live(ctx context.Context, done func(), ws *websocket.Conn, id models.InstanceID, after int64) {
+	l := newLine(ws.NetConn())
+	ws.SetPingHandler(func(text string) error { l.send(frame(websocket.PongMessage, []byte(text))); return nil })
+	ws.SetCloseHandler(func(code int, _ string) error {
+		l.send(frame(websocket.CloseMessage, websocket.FormatCloseMessage(code, "")))
+		return nil
+	})
+	s.open.Go(func() {
+		defer done()
+		over := context.AfterFunc(ctx, func() { l.end(goodbye(ctx)) })
+		defer over()
+		kept := s.rooms.enter(id, after, l)
+		defer s.rooms.exit(id, l)
+		go l.finish(kept)
+		for { // reading answers pings and notices a closed tab
 			if _, _, err := ws.NextReader(); err != nil {
+				l.end(websocket.CloseGoingAway, "")
 				return
 			}
 		}
-	}()
-	kept, feed := f.Subscribe(id, after)
-	defer feed.Close()
-	ping := time.NewTicker(socketPing)
-	defer ping.Stop()
-	send := func(sample fleet.Sample) bool {
-		message, err := s.prepare(id, sample)
-		if err != nil {
-			return false
-		}
-		_ = ws.SetWriteDeadline(time.Now().Add(socketWrite))
-		return ws.WritePreparedMessage(message) == nil
-	}
-	for _, sample := range kept {
-		if !send(sample) {
-			return
-		}
-	}
-	for {
-		select {
-		case <-ctx.Done():
-			closeOver(ctx, ws)
-			return
-		case sample := <-feed.C():
-			if !send(sample) {
-				return
-			}
-		case <-ping.C:
-			if ws.WriteControl(websocket.PingMessage, nil, time.Now().Add(socketWrite)) != nil {
-				return
-			}
-		}
-	}
-}
-
-func sampleJSON(s fleet.Sample) api.Sample {
-	return api.Sample{Seq: s.Seq, At: s.At.Time(), UtilizationPercent: s.UtilizationPercent, MemoryMiB: s.MemoryMiB, TemperatureC: s.TemperatureC, PowerW: s.PowerW}
+	})
 }
 
 // terminal couples a browser's socket with a terminal inside an instance until
@@ -182,7 +130,8 @@ func (s *sockets) terminal(ctx context.Context, ws *websocket.Conn, node io.Read
 	case err != nil && !errors.Is(err, net.ErrClosed) && ctx.Err() == nil:
 		closeSocket(ws, websocket.CloseTryAgainLater, "the node is away")
 	default:
-		closeOver(ctx, ws)
+		code, why := goodbye(ctx)
+		closeSocket(ws, code, why)
 	}
 	cancel()
 }

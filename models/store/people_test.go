@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -88,7 +89,15 @@ func TestSessionsEndForTheirOwnerOnly(t *testing.T) {
 			return err
 		})
 
-		w := s.Watch("session:h0", "session:h1", "session:h2")
+		good := func(hashes ...string) (out []string) {
+			t.Helper()
+			inTx(t, s, func(tx *store.Tx) (err error) {
+				out, err = tx.GoodSessions(hashes, at)
+				return err
+			})
+			return out
+		}
+		w := s.Watch(store.SignOuts)
 		defer w.Close()
 		err := s.InTx(ctx, func(tx *store.Tx) error { return tx.RevokeSession(bob.ID, "h0") })
 		if !models.HasCode(err, models.NotFound) {
@@ -96,13 +105,13 @@ func TestSessionsEndForTheirOwnerOnly(t *testing.T) {
 		}
 		inTx(t, s, func(tx *store.Tx) error { return tx.RevokeSession(ada.ID, "h0") })
 		<-w.C()
-		if got := w.Topics(); len(got) != 1 || got[0] != "session:h0" {
-			t.Errorf("woken %v", got)
+		if got := good("h0", "h1", "h3", "never"); !slices.Equal(got, []string{"h1"}) {
+			t.Errorf("good sessions: %v", got)
 		}
 		inTx(t, s, func(tx *store.Tx) error { return tx.RevokeSessions(ada.ID, "h2") })
 		<-w.C()
-		if got := w.Topics(); len(got) != 1 || got[0] != "session:h1" {
-			t.Errorf("woken %v", got)
+		if got := good("h0", "h1", "h2"); !slices.Equal(got, []string{"h2"}) {
+			t.Errorf("good sessions: %v", got)
 		}
 		inTx(t, s, func(tx *store.Tx) error {
 			if err := tx.DropExpiredSessions(at); err != nil {
@@ -137,6 +146,9 @@ func TestTokensEndAtOnceAndForTheirOwnerOnly(t *testing.T) {
 					t.Errorf("another's token: %v", other)
 				}
 			}
+			if good, err := tx.GoodTokens([]models.TokenID{token.ID, "tok_never"}); err != nil || !slices.Equal(good, []models.TokenID{token.ID}) {
+				t.Errorf("good tokens: %v, %v", good, err)
+			}
 			return tx.TouchToken(token.ID, models.At(noon))
 		})
 		inTx(t, s, func(tx *store.Tx) error {
@@ -149,8 +161,8 @@ func TestTokensEndAtOnceAndForTheirOwnerOnly(t *testing.T) {
 			if _, _, err := tx.TokenIdentity("hash"); !models.HasCode(err, models.NotFound) {
 				t.Errorf("revoked: %v", err)
 			}
-			if _, err := tx.TokenByID(token.ID); !models.HasCode(err, models.NotFound) {
-				t.Errorf("revoked: %v", err)
+			if good, err := tx.GoodTokens([]models.TokenID{token.ID}); err != nil || len(good) != 0 {
+				t.Errorf("good after it was revoked: %v, %v", good, err)
 			}
 			return nil
 		})

@@ -57,28 +57,32 @@ func (tx *Tx) Sessions(user models.UserID, at models.Instant) (list []models.Ses
 	return list, tx.db.Order("seen_at DESC, id_hash").Find(&list, "user_id = ? AND expires_at > ?", user, at).Error
 }
 
-// RevokeSession ends one session of a user and wakes the topic "session:<hash>",
-// so that open streams of it end too. It fails with a NotFound Problem when it
+// SignOuts is the topic that wakes when a session or a token was revoked, so that
+// what was opened with it ends too.
+const SignOuts = "sign-outs"
+
+// GoodSessions returns which of the sessions with these hashes SessionIdentity
+// would find.
+func (tx *Tx) GoodSessions(hashes []string, at models.Instant) (good []string, err error) {
+	return good, tx.db.Model(&models.Session{}).
+		Joins("JOIN members ON members.user_id = sessions.user_id AND members.account_id = sessions.account_id").
+		Where("sessions.id_hash IN ? AND sessions.expires_at > ?", hashes, at).Pluck("sessions.id_hash", &good).Error
+}
+
+// RevokeSession ends one session of a user and wakes SignOuts. It fails with a NotFound Problem when it
 // is not theirs.
 func (tx *Tx) RevokeSession(user models.UserID, hash string) error {
 	res := tx.db.Delete(&models.Session{}, "id_hash = ? AND user_id = ?", hash, user)
 	if res.Error == nil && res.RowsAffected == 0 {
 		return models.Missing("session", hash)
 	}
-	tx.Changed("session:" + hash)
+	tx.Changed(SignOuts)
 	return res.Error
 }
 
 // RevokeSessions ends all sessions of a user but the one named (empty: all).
 func (tx *Tx) RevokeSessions(user models.UserID, except string) error {
-	var hashes []string
-	err := tx.db.Model(&models.Session{}).Where("user_id = ? AND id_hash <> ?", user, except).Pluck("id_hash", &hashes).Error
-	if err != nil {
-		return err
-	}
-	for _, h := range hashes {
-		tx.Changed("session:" + h)
-	}
+	tx.Changed(SignOuts)
 	return tx.db.Delete(&models.Session{}, "user_id = ? AND id_hash <> ?", user, except).Error
 }
 

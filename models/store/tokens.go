@@ -30,19 +30,20 @@ func (tx *Tx) Tokens(account models.AccountID, user models.UserID) (list []model
 	return list, tx.db.Order("id DESC").Find(&list, "account_id = ? AND user_id = ?", account, user).Error
 }
 
-// RevokeToken ends an API token that a user made for an account, and wakes the
-// topic "token:<id>" so that open streams of it end too. It fails with a
-// NotFound Problem when it is not theirs.
+// RevokeToken ends an API token that a user made for an account, and wakes
+// SignOuts. It fails with a NotFound Problem when it is not theirs.
 func (tx *Tx) RevokeToken(account models.AccountID, user models.UserID, id models.TokenID) error {
 	res := tx.db.Delete(&models.Token{}, "id = ? AND account_id = ? AND user_id = ?", id, account, user)
 	if res.Error == nil && res.RowsAffected == 0 {
 		return models.Missing("token", id)
 	}
-	tx.Changed("token:" + string(id))
+	tx.Changed(SignOuts)
 	return res.Error
 }
 
-// TokenByID reads a token. It fails with a NotFound Problem once it is revoked.
-func (tx *Tx) TokenByID(id models.TokenID) (t models.Token, err error) {
-	return t, lookup("token", id, tx.db.First(&t, "id = ?", id).Error)
+// GoodTokens returns which of these tokens TokenIdentity would find.
+func (tx *Tx) GoodTokens(ids []models.TokenID) (good []models.TokenID, err error) {
+	return good, tx.db.Model(&models.Token{}).
+		Joins("JOIN members ON members.user_id = tokens.user_id AND members.account_id = tokens.account_id").
+		Where("tokens.id IN ?", ids).Pluck("tokens.id", &good).Error
 }

@@ -1,0 +1,168 @@
+package server
+
+import (
+	"encoding/json"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gorilla/websocket"
+
+	"berth/api"
+	"berth/models"
+	"berth/wire"
+)
+
+// viewer opens the live socket of an instance.
+func (b *browser) viewer(id models.InstanceID, query string) *websocket.Conn {
+	b.Helper()
+	dialer := websocket.Dialer{Jar: b.http.Jar, HandshakeTimeout: patience}
+	ws, res, err := dialer.Dial("ws"+strings.TrimPrefix(b.url, "http")+"/instances/"+string(id)+"/live"+query, nil)
+	if err != nil {
+		b.Fatalf("%v %v", err, res)
+	}
+	b.Cleanup(func() { ws.Close() })
+	_ = ws.SetReadDeadline(time.Now().Add(patience))
+	return ws
+}
+
+func nextSample(t *testing.T, ws *websocket.Conn) (s api.Sample) {
+	t.Helper()
+	kind, b, err := ws.ReadMessage()
+	if err != nil || kind != websocket.TextMessage {
+		t.Fatalf("a message of kind %d, %v", kind, err)
+	}
+	if err := json.Unmarshal(b, &s); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// Two watch, one leaves, one comes back: each has every sample once, in order.
+func TestViewersHaveEachSampleOnce(t *testing.T) {
+	w := newWorld(t)
+	b := w.signUp("ada@example.org")
+	_, a := w.who("ada@example.org")
+	var node models.NodeID
+	id := w.instanceOf(a.ID, func(in *models.Instance) { in.State, in.Want, node = models.Running, models.WantRunning, in.NodeID })
+	tick := func() {
+		utilization := 12.5
+		w.must(w.fleet.NodeTick(t.Context(), node, wire.Tick{BootID: "boot", At: time.Now(), Instances: []wire.InstanceSample{
+			{ID: string(id), Run: 1, Phase: wire.PhaseRunning, UtilizationPercent: &utilization}}}, models.At(time.Now())))
+	}
+	tick()
+	first, second := b.viewer(id, ""), b.viewer(id, "")
+	begin := nextSample(t, first)
+	if got := nextSample(t, second); got.Seq != begin.Seq || got.UtilizationPercent == nil || got.PowerW != nil {
+		t.Fatalf("%+v, and %+v", begin, got)
+	}
+	for i := range int64(3) {
+		tick()
+		for _, ws := range []*websocket.Conn{first, second} {
+			if got := nextSample(t, ws); got.Seq != begin.Seq+i+1 {
+				t.Fatalf("sample %d, want %d", got.Seq, begin.Seq+i+1)
+			}
+		}
+	}
+	if err := first.WriteMessage(websocket.CloseMessage, websocket.FormatCloseMessage(websocket.CloseNormalClosure, "")); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := first.ReadMessage(); !websocket.IsCloseError(err, websocket.CloseNormalClosure) {
+		t.Errorf("its goodbye was answered with %v", err)
+	}
+	tick()
+	tick()
+	back := b.viewer(id, "?after="+strconv.FormatInt(begin.Seq+3, 10))
+	tick()
+	for i := range int64(3) {
+		if got := nextSample(t, back); got.Seq != begin.Seq+4+i {
+			t.Errorf("resumed with %d, want %d", got.Seq, begin.Seq+4+i)
+		}
+	}
+	pong := make(chan string, 1)
+	second.SetPongHandler(func(text string) error { pong <- text; return nil })
+	if err := second.WriteControl(websocket.PingMessage, []byte("there?"), time.Now().Add(patience)); err != nil {
+		t.Fatal(err)
+	}
+	for i := range int64(3) {
+		if got := nextSample(t, second); got.Seq != begin.Seq+4+i {
+			t.Errorf("the one that stayed got %d, want %d", got.Seq, begin.Seq+4+i)
+		}
+	}
+	go func() { _, _, _ = second.ReadMessage() }() // reading is what answers
+	select {
+	case text := <-pong:
+		if text != "there?" {
+			t.Errorf("pong %q", text)
+		}
+	case <-time.After(patience):
+		t.Error("no pong")
+	}
+	back.Close()
+	second.Close()
+	w.within("the room to be closed", func() bool {
+		w.server.sockets.rooms.mu.Lock()
+		defer w.server.sockets.rooms.mu.Unlock()
+		return len(w.server.sockets.rooms.rooms) == 0
+	})
+}
+
+// A browser that does not read loses its oldest messages, keeps whole ones, and
+// nobody waits for it.
+func TestSlowLineLosesItsOldest(t *testing.T) {
+	lines := make(chan *line, 1)
+	srv := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		ws, err := newSockets(nil).upgrade(rw, r)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		if err := ws.NetConn().(*net.TCPConn).SetWriteBuffer(4 << 10); err != nil {
+			t.Error(err)
+		}
+		lines <- newLine(ws.NetConn())
+	}))
+	defer srv.Close()
+	ws, _, err := websocket.DefaultDialer.Dial("ws"+strings.TrimPrefix(srv.URL, "http"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ws.Close()
+	_ = ws.SetReadDeadline(time.Now().Add(patience))
+	l := <-lines
+	l.finish(nil)
+	const n = 20_000
+	for i := range n {
+		l.send(frame(websocket.TextMessage, []byte(strings.Repeat(strconv.Itoa(i)+" ", 100))))
+	}
+	l.mu.Lock()
+	waiting := len(l.waiting)
+	l.mu.Unlock()
+	if waiting != lineQueue {
+		t.Fatalf("%d messages wait, want %d", waiting, lineQueue)
+	}
+	last, seen := -1, 0
+	for last != n-1 {
+		_, b, err := ws.ReadMessage()
+		if err != nil {
+			t.Fatalf("after %d: %v", last, err)
+		}
+		words := strings.Fields(string(b))
+		i, err := strconv.Atoi(words[0])
+		if err != nil || len(words) != 100 || words[99] != words[0] || i <= last {
+			t.Fatalf("after %d came %.40q of %d words", last, b, len(words))
+		}
+		last, seen = i, seen+1
+	}
+	if seen == n {
+		t.Error("nothing was lost, so nothing was tested")
+	}
+	l.end(websocket.CloseGoingAway, "over")
+	if _, _, err := ws.ReadMessage(); !websocket.IsCloseError(err, websocket.CloseGoingAway) {
+		t.Errorf("it ended with %v", err)
+	}
+}
