@@ -375,7 +375,7 @@ func TestMetricsAreForThisMachineAndOperators(t *testing.T) {
 	b.get("/").wants(t, http.StatusOK)
 	b.get("/healthz").wants(t, http.StatusOK, "ok")
 	b.get("/readyz").wants(t, http.StatusOK, "ready")
-	b.get("/metrics").wants(t, http.StatusOK, `berth_nodes{state="online"} 1`, `berth_instances{state="running"} 0`, "berth_webhook_inbox 0", "berth_meter_lag_seconds 0",
+	b.get("/metrics").wants(t, http.StatusOK, "berth_sql_statements_total ", `berth_nodes{state="online"} 1`, `berth_instances{state="running"} 0`, "berth_webhook_inbox 0", "berth_meter_lag_seconds 0",
 		`berth_http_requests_total{method="GET",route="/",status="200"} 1`)
 	// What somebody makes up is no label: there would be no end of them.
 	b.get("/made-up-1").wants(t, http.StatusNotFound)

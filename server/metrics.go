@@ -87,12 +87,13 @@ var (
 	spansDesc     = prometheus.NewDesc("berth_metered_runs", "Runs that cost money now.", nil, nil)
 	lagDesc       = prometheus.NewDesc("berth_meter_lag_seconds", "Age of the last report of the metered run heard of longest ago; 0 without runs.", nil, nil)
 	inboxDesc     = prometheus.NewDesc("berth_webhook_inbox", "Payment webhooks received and not yet processed.", nil, nil)
+	statementDesc = prometheus.NewDesc("berth_sql_statements_total", "SQL statements run.", nil, nil)
 	moneyDesc     = prometheus.NewDesc("berth_money_micros", "Money in micro-units of its currency: in wallets, held, accrued, and posted as used.", []string{"kind", "currency"}, nil)
 )
 
 // Describe implements prometheus.Collector.
 func (k *stateCollector) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{instancesDesc, nodesDesc, spansDesc, lagDesc, inboxDesc, moneyDesc} {
+	for _, d := range []*prometheus.Desc{instancesDesc, nodesDesc, spansDesc, lagDesc, inboxDesc, statementDesc, moneyDesc} {
 		ch <- d
 	}
 }
@@ -126,6 +127,7 @@ func (k *stateCollector) Collect(ch chan<- prometheus.Metric) {
 	}
 	gauge(lagDesc, lag)
 	gauge(inboxDesc, float64(st.Inbox))
+	ch <- prometheus.MustNewConstMetric(statementDesc, prometheus.CounterValue, float64(k.server.store.Statements()))
 	for _, part := range []struct {
 		kind string
 		sums map[string]money.Amount

@@ -14,6 +14,7 @@ import (
 	"net/url"
 	"os"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/glebarez/sqlite"
@@ -35,6 +36,22 @@ type Store struct {
 	read  *gorm.DB // SQLite: a pool that cannot write; PostgreSQL: the same as write
 	kind  string   // sqlite | postgres
 	feed  feed
+
+	statements atomic.Int64
+}
+
+// Statements is how many SQL statements were run since the store was opened.
+func (s *Store) Statements() int64 { return s.statements.Load() }
+
+// counter counts statements where gorm would log them.
+type counter struct {
+	logger.Interface
+	statements *atomic.Int64
+}
+
+// Trace implements logger.Interface.
+func (c counter) Trace(context.Context, time.Time, func() (string, int64), error) {
+	c.statements.Add(1)
 }
 
 // Open opens the database and brings its schema up to date. A dsn that begins
@@ -43,7 +60,7 @@ type Store struct {
 func Open(ctx context.Context, dsn string) (*Store, error) {
 	s := &Store{kind: "sqlite"}
 	config := &gorm.Config{
-		Logger:                   logger.Discard,
+		Logger:                   counter{logger.Discard, &s.statements},
 		TranslateError:           true,
 		SkipDefaultTransaction:   true,
 		DisableNestedTransaction: true, // a savepoint per step made PostgreSQL seven times slower
