@@ -159,7 +159,7 @@ func (s *Service) closeNextMonth(tx *store.Tx, account models.AccountID, at mode
 // awaited tells whether a run that was on before the border may still report
 // seconds before it.
 func awaited(tx *store.Tx, account models.AccountID, border models.Instant) (bool, error) {
-	open, err := tx.OpenSpans(account)
+	open, err := tx.OpenRuns(account)
 	for _, u := range open {
 		if u.StartAt < border && after(u.StartAt, u.Cursor) < border && (u.CapSeconds < 0 || u.Cursor < u.CapSeconds) {
 			return true, err

@@ -26,12 +26,12 @@ type lots []lot
 
 // readLots reads what may still draw on an account's wallet.
 func readLots(tx *store.Tx, account models.AccountID, at models.Instant) (lots, error) {
-	spans, err := tx.OpenSpans(account)
+	runs, err := tx.OpenRuns(account)
 	if err != nil {
 		return nil, err
 	}
-	var out lots
-	for _, u := range spans {
+	out := make(lots, 0, len(runs))
+	for _, u := range runs {
 		l := lot{instance: u.InstanceID, state: u.State, rate: u.PricePerHour, cursor: u.Cursor}
 		l.elapsed = max(u.Cursor, secondsBetween(u.StartAt, at))
 		if u.State == models.SpanCapped {

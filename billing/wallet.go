@@ -138,17 +138,6 @@ func (s *Service) Wallet(ctx context.Context, account models.AccountID, at model
 	return w, err
 }
 
-// Burn is what all running instances of an account cost together.
-func (s *Service) Burn(tx *store.Tx, account models.AccountID) (burn money.Rate, err error) {
-	spans, err := tx.OpenSpans(account)
-	for _, u := range spans {
-		if u.State == models.SpanRunning {
-			burn += u.PricePerHour
-		}
-	}
-	return burn, err
-}
-
 // LedgerRow is one posting on a wallet.
 type LedgerRow struct {
 	ID           string

@@ -35,9 +35,6 @@ func (s *Server) instances(c echo.Context) error {
 		if k.counts, err = tx.InstanceCounts(id.Account.ID); err != nil {
 			return err
 		}
-		if k.burn, err = s.billing.Burn(tx, id.Account.ID); err != nil {
-			return err
-		}
 		k.charged, err = tx.Charged(ids)
 		return err
 	})
@@ -45,6 +42,11 @@ func (s *Server) instances(c echo.Context) error {
 		return err
 	}
 	k.utilization = s.utilization(ids)
+	w, err := s.walletOf(c)
+	if err != nil {
+		return err
+	}
+	k.burn = w.Burn
 	v := instancesView(s.currency, show, k)
 	if v.Layout, err = s.layout(c, "Instances", web.NavInstances); err != nil {
 		return err

@@ -86,7 +86,7 @@ func (s *Server) showLaunch(c echo.Context, status int, f launchForm, bad models
 	if k.offers, err = s.offersWith(c, f.sku, at); err != nil {
 		return err
 	}
-	if k.wallet, err = s.billing.Wallet(ctx, id.Account.ID, at); err != nil {
+	if k.wallet, err = s.walletOf(c); err != nil {
 		return err
 	}
 	if f.sku != "" {

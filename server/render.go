@@ -11,6 +11,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"berth/billing"
 	"berth/models"
 	"berth/web"
 )
@@ -68,13 +69,25 @@ func (s *Server) layout(c echo.Context, title string, nav web.Nav) (web.Layout, 
 	if !id.known() {
 		return l, nil
 	}
-	at := models.At(s.now())
-	w, err := s.billing.Wallet(c.Request().Context(), id.Account.ID, at)
+	w, err := s.walletOf(c)
 	if err != nil {
 		return l, err
 	}
-	l.Purse = purseView(s.currency, w, at)
+	l.Purse = purseView(s.currency, w, models.At(s.now()))
 	return l, nil
+}
+
+// walletOf is the money of the account that asks, read once for a page that
+// shows it in several places.
+func (s *Server) walletOf(c echo.Context) (billing.Wallet, error) {
+	if w, ok := c.Get("wallet").(billing.Wallet); ok {
+		return w, nil
+	}
+	w, err := s.billing.Wallet(c.Request().Context(), identityOf(c).Account.ID, models.At(s.now()))
+	if err == nil {
+		c.Set("wallet", w)
+	}
+	return w, err
 }
 
 // bareLayout is a layout that needs nothing of the database: enough for an error.

@@ -29,7 +29,7 @@ func (s *Server) showWallet(c echo.Context, status int, amount web.Field, key st
 	if k.returned, err = s.returnedTopup(c); err != nil {
 		return err
 	}
-	if k.wallet, err = s.billing.Wallet(ctx, id.Account.ID, at); err != nil {
+	if k.wallet, err = s.walletOf(c); err != nil {
 		return err
 	}
 	if k.topups, _, err = s.billing.Topups(ctx, id.Account.ID, "", topupsShown); err != nil {
