@@ -25,9 +25,15 @@ const exhausted = "exhausted"
 
 // OpenSpan starts the meter of the instance's present run, which has run for
 // reported seconds when the news arrives at the given time: it began that long
-// ago, but not before it was asked for. The run's hold is given back, and the
-// reported seconds are charged. Calling it again changes nothing.
+// ago, but not before it was asked for, and, should the clock have been set back
+// since then, not later than now. The run's hold is given back, and the reported
+// seconds are charged. Calling it again changes nothing.
 func (s *Service) OpenSpan(tx *store.Tx, in models.Instance, reported int64, at models.Instant) error {
+	return s.openSpan(tx, in, store.SpanTrace{}, reported, at)
+}
+
+// openSpan opens a span that goes on from what is known of it already.
+func (s *Service) openSpan(tx *store.Tx, in models.Instance, known store.SpanTrace, reported int64, at models.Instant) error {
 	if _, err := tx.LockWallet(in.AccountID); err != nil {
 		return err
 	}
@@ -40,16 +46,36 @@ func (s *Service) OpenSpan(tx *store.Tx, in models.Instance, reported int64, at 
 	}
 	// The bound first: a node that claims years must not overflow the product.
 	reported = min(max(0, reported), secondsBetween(in.RequestedAt, at))
-	start := max(after(at, -reported), in.RequestedAt)
+	start := min(at, max(after(at, -reported), in.RequestedAt))
+	cursor := max(known.PostedTo, known.InvoicedTo)
 	err := tx.InsertSpan(models.UsageSpan{ID: id, InstanceID: in.ID, AccountID: in.AccountID, Run: in.Run, InstanceName: in.Name,
 		SKU: in.SKU, BillingMode: in.BillingMode, PricePerHour: in.PricePerHour, Currency: in.Currency,
-		State: models.SpanRunning, StartAt: start, CapSeconds: -1, UpdatedAt: at})
+		State: models.SpanRunning, StartAt: start, CapSeconds: -1, UpdatedAt: at,
+		Cursor: cursor, Charged: in.PricePerHour.For(cursor), Posted: known.Posted, PostedTo: known.PostedTo, InvoicedTo: known.InvoicedTo})
 	if err != nil {
 		return fmt.Errorf("open usage span %s: %w", id, err)
 	}
 	tx.Changed("account:" + string(in.AccountID))
 	_, err = s.Report(tx, id, reported, at)
 	return err
+}
+
+// ReopenSpan is OpenSpan for a running instance whose span was lost from the
+// database. The span goes on from what ledger and invoices have of it, so that
+// nothing is charged or billed twice.
+func (s *Service) ReopenSpan(tx *store.Tx, in models.Instance, reported int64, at models.Instant) error {
+	if _, err := tx.LockWallet(in.AccountID); err != nil {
+		return err
+	}
+	known, err := tx.SpanTrace(SpanID(in), in.AccountID)
+	if err != nil {
+		return fmt.Errorf("what is known of usage span %s: %w", SpanID(in), err)
+	}
+	// What the lost row had accrued went with it; the node's seconds bring it back.
+	if err := tx.RecountAccrued(in.AccountID); err != nil {
+		return err
+	}
+	return s.openSpan(tx, in, known, reported, at)
 }
 
 // Accepted is what a report changed.

@@ -47,7 +47,7 @@ func (s *Service) move(tx *store.Tx, in *models.Instance, h happening, at models
 			return err
 		}
 	case models.NodeRunning:
-		in.RunningAt = max(in.RequestedAt, at-models.Instant(told(h.reported))*1e6)
+		in.RunningAt = min(at, max(in.RequestedAt, at-models.Instant(told(h.reported))*1e6))
 	}
 	if was.Active() && over(m.To) {
 		in.EndedAt = at

@@ -150,7 +150,7 @@ func (s *Service) sweepUnmetered(ctx context.Context, at models.Instant) error {
 			if err != nil || now.State != models.Running || now.Run != in.Run {
 				return err
 			}
-			return s.bill.OpenSpan(tx, now, max(0, int64(n.SeenAt.Sub(now.RunningAt)/time.Second)), max(n.SeenAt, now.RunningAt))
+			return s.bill.ReopenSpan(tx, now, max(0, int64(n.SeenAt.Sub(now.RunningAt)/time.Second)), max(n.SeenAt, now.RunningAt))
 		})
 		if err != nil {
 			return fmt.Errorf("open span of instance %s: %w", in.ID, err)

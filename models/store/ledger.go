@@ -51,6 +51,13 @@ func (tx *Tx) AddAccrued(id models.AccountID, by money.Amount) error {
 	return tx.db.Exec("UPDATE ledger_accounts SET accrued = accrued + ? WHERE code = ?", by, models.WalletCode(id)).Error
 }
 
+// RecountAccrued makes what a wallet accrued what its spans charged and did not
+// post. The wallet must be locked.
+func (tx *Tx) RecountAccrued(id models.AccountID) error {
+	return tx.db.Exec(`UPDATE ledger_accounts SET accrued =
+		(SELECT COALESCE(SUM("charged" - "posted"), 0) FROM usage_spans WHERE account_id = ?) WHERE code = ?`, id, models.WalletCode(id)).Error
+}
+
 // Post moves money: t with its legs, which sum to zero in one currency, or
 // nothing. Its key makes it happen once: posted is false when it had happened
 // before, and the error is ErrTransferDiffers when that was another movement. t

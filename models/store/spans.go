@@ -1,7 +1,10 @@
 package store
 
 import (
+	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 
 	"gorm.io/gorm/clause"
 
@@ -45,6 +48,36 @@ func (tx *Tx) readSpans(order, where string, args ...any) (list []models.UsageSp
 
 // InsertSpan adds a usage span.
 func (tx *Tx) InsertSpan(u models.UsageSpan) error { return tx.db.Create(&u).Error }
+
+// SpanTrace is what the rest of the database knows of a span without its row.
+type SpanTrace struct {
+	Posted               money.Amount // in the ledger
+	PostedTo, InvoicedTo int64        // seconds
+}
+
+// SpanTrace reads what ledger and invoices have of a span. It looks through the
+// ledger: it is for repairs.
+func (tx *Tx) SpanTrace(id models.SpanID, account models.AccountID) (t SpanTrace, err error) {
+	prefix := "usage:" + string(id) + ":"
+	var rows []struct {
+		Key    string
+		Amount money.Amount
+	}
+	err = tx.db.Model(&models.Entry{}).Select(`transfers."key"`, "entries.amount").
+		Joins("JOIN transfers ON transfers.id = entries.transfer_id").
+		Where(`entries.account_code = ? AND SUBSTR(transfers."key", 1, ?) = ?`, models.WalletCode(account), len(prefix), prefix).Find(&rows).Error
+	if err != nil {
+		return t, err
+	}
+	for _, r := range rows {
+		to, err := strconv.ParseInt(strings.TrimPrefix(r.Key, prefix), 10, 64)
+		if err != nil {
+			return t, fmt.Errorf("key %s of a posting: %w", r.Key, err)
+		}
+		t.Posted, t.PostedTo = t.Posted-r.Amount, max(t.PostedTo, to)
+	}
+	return t, tx.db.Model(&models.InvoicedPart{}).Select("COALESCE(MAX(to_seconds), 0)").Where("span_id = ?", id).Scan(&t.InvoicedTo).Error
+}
 
 // spansPerStatement keeps a statement small: the SQLite driver looks through all
 // parameters for each, so a thousand spans in one took five times as long. It

@@ -1,0 +1,96 @@
+package fleet_test
+
+import (
+	"database/sql"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"berth/billing"
+	"berth/fleet"
+	"berth/models"
+	"berth/models/store"
+	"berth/models/store/storetest"
+	"berth/money"
+	"berth/wire"
+)
+
+// TestDeletedMeterGoesOn is C28 (b), to the letter: the billing row of a running
+// instance is deleted when part of it is in the ledger and on an invoice. It is
+// made again within the minute, and no second is charged or billed twice.
+func TestDeletedMeterGoesOn(t *testing.T) {
+	for driver, address := range map[string]func(t *testing.T) string{
+		"sqlite": func(t *testing.T) string { return filepath.Join(t.TempDir(), "berth.db") },
+		"pgx":    func(t *testing.T) string { return storetest.PostgresURL(t) },
+	} {
+		t.Run(driver, func(t *testing.T) {
+			dsn := address(t)
+			st, err := store.Open(t.Context(), dsn)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer st.Close()
+			raw, err := sql.Open(driver, dsn)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer raw.Close()
+			w := newWorld(t, st)
+			w.fleet = fleet.New(st, w.bill, fleet.Config{StartedAt: w.now}, quiet())
+			b := w.join("gannet", cards("a100-80gb", "GPU-a", "GPU-b")...)
+			acc := w.account("acc_a", 100*money.Unit)
+			in, beside := w.launch(w.order(acc, "a100-80gb")), w.launch(w.order(acc, "a100-80gb"))
+			b.run(in)
+			b.run(beside)
+			b.count(3600)
+			first, err := w.bill.CloseInvoice(w.ctx, acc, w.now, w.now)
+			w.must(err)
+			b.count(100)
+			if _, err := raw.ExecContext(w.ctx, "DELETE FROM usage_spans WHERE id = '"+string(billing.SpanID(in))+"'"); err != nil {
+				t.Fatal(err)
+			}
+			for range 6 { // ten seconds between two sweeps
+				b.count(10)
+				w.must(w.fleet.Sweep(w.ctx, w.now))
+			}
+			if u := w.span(in, 1); u.Cursor != 3760 || u.Charged != in.PricePerHour.For(3760) || u.InvoicedTo != 3600 || u.StartAt != w.now.Add(-3760*time.Second) {
+				t.Errorf("span %+v", u)
+			}
+			b.count(40)
+			_, err = w.fleet.Stop(w.ctx, acc, in.ID, w.now)
+			w.must(err)
+			b.end(b.has[string(in.ID)], wire.ReasonAsked, nil)
+			b.deliver()
+			second, err := w.bill.CloseInvoice(w.ctx, acc, w.now, w.now)
+			w.must(err)
+			want := in.PricePerHour.For(3800) + beside.PricePerHour.For(3800)
+			if l := w.wallet(acc); l.Balance != 100*money.Unit-want || l.Accrued != 0 {
+				t.Errorf("wallet %+v, want %d used", l, want)
+			}
+			if first.Total+second.Total+second.Carry != want {
+				t.Errorf("invoices of %d and %d with %d carried, for %d", first.Total, second.Total, second.Carry, want)
+			}
+			if broken, err := w.bill.Verify(w.ctx); err != nil || len(broken) > 0 {
+				t.Errorf("the books: %v, %v", broken, err)
+			}
+		})
+	}
+}
+
+// TestClockSetBackBeforeTheStart is A20 beside a clock: it was an hour ahead when
+// the launch was asked for. The run begins now, not in an hour, and is paid from
+// its first second.
+func TestClockSetBackBeforeTheStart(t *testing.T) {
+	w := newWorld(t, storetest.SQLite(t))
+	b := w.join("gannet", cards("a100-80gb", "GPU-a")...)
+	acc := w.account("acc_a", 100*money.Unit)
+	in := w.launch(w.order(acc, "a100-80gb"))
+	w.pass(-time.Hour)
+	b.run(in)
+	b.count(7200)
+	v := w.inState(in, models.Running)
+	if v.Span.Cursor != 7200 || v.Span.StartAt != w.now.Add(-2*time.Hour) || v.RunningAt != v.Span.StartAt {
+		t.Errorf("running since %v, span %+v", v.RunningAt.Time(), v.Span)
+	}
+	w.sound(acc)
+}
