@@ -97,6 +97,47 @@ func TestCountFitWithHoles(t *testing.T) {
 	}
 }
 
+// Case B2 beside every hole there can be: where some start takes no place from any
+// other profile, the next slice goes to such a one.
+func TestBestStartKillsNothingNeedlessly(t *testing.T) {
+	looked := 0
+	for _, m := range Models() {
+		for taken := mask(0); m.Partitions() && taken < m.full(); taken++ {
+			var used []Placement
+			for unit := range m.units() {
+				if taken&span(unit, 1) != 0 {
+					used = append(used, Placement{Profile: "taken", Start: unit, Size: 1})
+				}
+			}
+			for _, p := range m.Sold() {
+				kills := func(start int) (n int) {
+					for _, q := range m.Sold() {
+						for _, s := range q.Starts {
+							if at := span(s, q.Units); q.Name != p.Name && at&taken == 0 && at&span(start, p.Units) != 0 {
+								n++
+							}
+						}
+					}
+					return n
+				}
+				best, ok := m.BestStart(p, used)
+				if !ok || kills(best) == 0 {
+					continue
+				}
+				for _, start := range m.FreeStarts(p, used) {
+					looked++
+					if kills(start) == 0 {
+						t.Errorf("%s with units %b taken: %s goes to %d, though %d takes nothing from anybody", m.ID, taken, p.Name, best, start)
+					}
+				}
+			}
+		}
+	}
+	if looked == 0 {
+		t.Error("nothing was looked at")
+	}
+}
+
 func TestBestStart(t *testing.T) {
 	for _, tc := range []struct {
 		model     ModelID
