@@ -164,6 +164,12 @@ type Sample struct {
 	PowerW             *float64  `json:"power_w"`
 }
 
+// InstanceSample is a Sample and the instance that it is of.
+type InstanceSample struct {
+	ID string `json:"id"`
+	Sample
+}
+
 // Span is a half-open interval in which one run ran at one price.
 type Span struct {
 	ID           string    `json:"id"`

@@ -133,14 +133,16 @@ func (s *Service) exhausted(tx *store.Tx, span models.SpanID, at models.Instant)
 // keep puts a tick's readings into the rings of the instances and cards that are
 // the node's.
 func (s *Service) keep(id models.NodeID, t wire.Tick, runs map[models.InstanceID]store.ActiveRun, at models.Instant) {
+	readings := make([]Reading, 0, len(t.Instances))
 	for _, i := range t.Instances {
 		r, ok := runs[models.InstanceID(i.ID)]
 		if !ok || i.Run != r.Run || i.Phase != wire.PhaseRunning {
 			continue
 		}
-		s.telemetry.add(instanceKey(r.ID), Sample{At: at, Run: i.Run, Seconds: i.Seconds, UtilizationPercent: i.UtilizationPercent,
-			MemoryMiB: i.MemoryMiB, TemperatureC: i.TemperatureC, PowerW: i.PowerW})
+		readings = append(readings, Reading{r.ID, Sample{At: at, Run: i.Run, Seconds: i.Seconds, UtilizationPercent: i.UtilizationPercent,
+			MemoryMiB: i.MemoryMiB, TemperatureC: i.TemperatureC, PowerW: i.PowerW}})
 	}
+	s.telemetry.take(readings)
 	for _, d := range t.Devices {
 		s.telemetry.add(deviceKey(id, d.UUID), Sample{At: at, UtilizationPercent: d.UtilizationPercent,
 			MemoryMiB: d.MemoryMiB, TemperatureC: d.TemperatureC, PowerW: d.PowerW})

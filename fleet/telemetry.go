@@ -39,7 +39,13 @@ type series struct {
 	subs []*subscriber // never changed in place, so that add may call them without the lock
 }
 
-type subscriber struct{ publish func(Sample) }
+type subscriber struct{ publish func([]Reading) }
+
+// Reading is a sample and the instance that it is of.
+type Reading struct {
+	ID models.InstanceID
+	Sample
+}
 
 func newTelemetry() *telemetry { return &telemetry{keys: map[string]*series{}} }
 
@@ -113,12 +119,12 @@ func (s *Service) DeviceSamples(node models.NodeID, uuid string, after int64) []
 	return s.telemetry.samples(deviceKey(node, uuid), after)
 }
 
-// Subscribe has publish called with each new reading of an instance until leave
-// is. Whoever takes the reading in calls it, so it must not wait; two calls may
-// be under way at once, and one may still be after leave. A reading is among
-// Samples before publish is called with it.
-func (s *Service) Subscribe(id models.InstanceID, publish func(Sample)) (leave func()) {
-	return s.telemetry.subscribe(instanceKey(id), publish)
+// Subscribe has publish called with the new readings of instances until leave
+// is: with those of one tick of a node at once. Whoever takes the tick in calls
+// it, so it must not wait; two calls may be under way at once, and one may still
+// be after leave. A reading is among Samples before publish is called with it.
+func (s *Service) Subscribe(ids []models.InstanceID, publish func([]Reading)) (leave func()) {
+	return s.telemetry.subscribe(ids, publish)
 }
 
 func (t *telemetry) samples(key string, after int64) []Sample {
@@ -127,16 +133,22 @@ func (t *telemetry) samples(key string, after int64) []Sample {
 	return t.keys[key].since(after)
 }
 
-func (t *telemetry) subscribe(key string, publish func(Sample)) (leave func()) {
+func (t *telemetry) subscribe(ids []models.InstanceID, publish func([]Reading)) (leave func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	sub := &subscriber{publish}
-	s := t.series(key)
-	s.subs = append(slices.Clone(s.subs), sub)
+	var all []*series
+	for _, id := range ids {
+		s := t.series(instanceKey(id))
+		s.subs = append(s.subs, sub)
+		all = append(all, s)
+	}
 	return func() {
 		t.mu.Lock()
 		defer t.mu.Unlock()
-		s.subs = slices.DeleteFunc(slices.Clone(s.subs), func(other *subscriber) bool { return other == sub })
+		for _, s := range all {
+			s.subs = slices.DeleteFunc(s.subs, func(other *subscriber) bool { return other == sub })
+		}
 	}
 }
 
@@ -163,18 +175,35 @@ func (s *series) since(after int64) []Sample {
 	return out
 }
 
-// add numbers a sample, keeps it and hands it on.
-func (t *telemetry) add(key string, sample Sample) {
-	sample, subs := t.keep(key, sample)
-	for _, sub := range subs {
-		sub.publish(sample)
+// take keeps a tick's readings of instances and hands them on.
+func (t *telemetry) take(list []Reading) {
+	for sub, readings := range t.keep(list) {
+		sub.publish(readings)
 	}
 }
 
-func (t *telemetry) keep(key string, sample Sample) (Sample, []*subscriber) {
+func (t *telemetry) keep(list []Reading) map[*subscriber][]Reading {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	s := t.series(key)
+	heard := map[*subscriber][]Reading{}
+	for _, r := range list {
+		s := t.series(instanceKey(r.ID))
+		r.Sample = s.add(r.Sample)
+		for _, sub := range s.subs {
+			heard[sub] = append(heard[sub], r)
+		}
+	}
+	return heard
+}
+
+// add numbers a sample and keeps it.
+func (t *telemetry) add(key string, sample Sample) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.series(key).add(sample)
+}
+
+func (s *series) add(sample Sample) Sample {
 	sample.Seq = max(s.last+1, sample.At.Time().Unix())
 	s.last = sample.Seq
 	p := pack(sample)
@@ -184,7 +213,7 @@ func (t *telemetry) keep(key string, sample Sample) (Sample, []*subscriber) {
 		s.ring[s.next] = p
 		s.next = (s.next + 1) % KeptSamples
 	}
-	return sample, s.subs
+	return sample
 }
 
 // forget drops what has had no sample since before and no reader.

@@ -1,7 +1,7 @@
 package fleet
 
 import (
-	"slices"
+	"reflect"
 	"sync"
 	"testing"
 	"time"
@@ -64,29 +64,47 @@ func TestRing(t *testing.T) {
 	}
 }
 
-// TestSubscribers: who subscribed gets each sample once, already kept, until
-// they leave.
+// TestSubscribers: who subscribed gets each tick once, with all of it that they
+// asked for and already kept, until they leave.
 func TestSubscribers(t *testing.T) {
 	tel := newTelemetry()
 	at := models.At(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
-	var first, second []int64
-	leaveFirst := tel.subscribe("k", func(s Sample) {
-		if kept := tel.samples("k", s.Seq-1); len(kept) != 1 || kept[0].Seq != s.Seq {
-			t.Errorf("published %d, kept %+v", s.Seq, kept)
+	var one, two [][]int64
+	note := func(to *[][]int64) func([]Reading) {
+		return func(list []Reading) {
+			var seconds []int64
+			for _, r := range list {
+				if kept := tel.samples(instanceKey(r.ID), r.Seq-1); len(kept) != 1 || kept[0].Seq != r.Seq {
+					t.Errorf("published %d, kept %+v", r.Seq, kept)
+				}
+				seconds = append(seconds, r.Seconds)
+			}
+			*to = append(*to, seconds)
 		}
-		first = append(first, s.Seconds)
-	})
-	leaveSecond := tel.subscribe("k", func(s Sample) { second = append(second, s.Seconds) })
-	tel.add("k", Sample{At: at, Seconds: 1})
-	tel.add("other", Sample{At: at, Seconds: 9})
-	leaveFirst()
-	leaveFirst()
-	tel.add("k", Sample{At: at, Seconds: 2})
-	tel.forget(at.Add(time.Hour))
-	tel.add("k", Sample{At: at, Seconds: 3})
-	leaveSecond()
-	if !slices.Equal(first, []int64{1}) || !slices.Equal(second, []int64{1, 2, 3}) {
-		t.Errorf("%v, %v", first, second)
+	}
+	tick := func(first int64, ids ...models.InstanceID) {
+		var list []Reading
+		for i, id := range ids {
+			list = append(list, Reading{id, Sample{At: at, Seconds: first + int64(i)}})
+		}
+		tel.take(list)
+	}
+	leaveOne := tel.subscribe([]models.InstanceID{"a"}, note(&one))
+	leaveTwo := tel.subscribe([]models.InstanceID{"a", "b"}, note(&two))
+	tick(1, "a", "b", "c")
+	tick(4, "c")
+	leaveOne()
+	leaveOne()
+	tick(5, "a")
+	tel.forget(at.Add(time.Hour)) // not what is watched
+	tick(6, "b", "a")
+	leaveTwo()
+	tick(8, "a", "b")
+	if want := [][]int64{{1}}; !reflect.DeepEqual(one, want) {
+		t.Errorf("%v, want %v", one, want)
+	}
+	if want := [][]int64{{1, 2}, {5}, {6, 7}}; !reflect.DeepEqual(two, want) {
+		t.Errorf("%v, want %v", two, want)
 	}
 	tel.forget(at.Add(time.Hour))
 	if len(tel.keys) != 0 {
@@ -101,15 +119,15 @@ func TestManyReadersAtOnce(t *testing.T) {
 	for range 8 {
 		wg.Go(func() {
 			for range 50 {
-				leave := tel.subscribe("k", func(Sample) {})
-				tel.samples("k", 0)
+				leave := tel.subscribe([]models.InstanceID{"k"}, func([]Reading) {})
+				tel.samples(instanceKey("k"), 0)
 				leave()
 			}
 		})
 	}
 	wg.Go(func() {
 		for i := range 500 {
-			tel.add("k", Sample{At: models.Instant(i) * 1e6})
+			tel.take([]Reading{{"k", Sample{At: models.Instant(i) * 1e6}}})
 		}
 	})
 	wg.Wait()

@@ -75,8 +75,8 @@ func TestLiveReadings(t *testing.T) {
 	b.run(in)
 	b.count(1)
 	kept := w.fleet.Samples(in.ID, 0)
-	var next fleet.Sample
-	leave := w.fleet.Subscribe(in.ID, func(s fleet.Sample) { next = s })
+	var next fleet.Reading
+	leave := w.fleet.Subscribe([]models.InstanceID{in.ID}, func(list []fleet.Reading) { next = list[0] })
 	b.count(1)
 	leave()
 	if len(kept) != 1 || next.Seq != kept[0].Seq+1 || next.Seconds != 2 || next.Run != 1 || *next.UtilizationPercent != 12.5 || next.PowerW != nil {

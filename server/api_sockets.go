@@ -3,13 +3,16 @@ package server
 import (
 	"net/http"
 	"reflect"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/labstack/echo/v4"
 
 	"berth/api"
 	"berth/models"
+	"berth/models/store"
 	"berth/wire"
 )
 
@@ -20,11 +23,16 @@ func (a *restAPI) describeSockets() {
 	for path, op := range map[string]huma.Operation{
 		"/instances/{id}/live": {OperationID: "live", Summary: "WebSocket: one JSON sample a second",
 			Description: "{seq, at, utilization_percent, memory_mib, temperature_c, power_w}; null is not measurable. ?after=SEQ resumes after a sample."},
+		"/instances/live": {OperationID: "liveList", Summary: "WebSocket: what several instances do, one JSON array for each tick of a node",
+			Description: "[{id, seq, at, utilization_percent, memory_mib, temperature_c, power_w}]; null is not measurable. ?id= may be given up to 100 times."},
 		"/instances/{id}/terminal": {OperationID: "terminal", Summary: "WebSocket: a terminal in the instance",
 			Description: "Binary messages both ways; text {\"resize\": {\"cols\", \"rows\"}}. ?session= names the shell, which lives on between connections."},
 	} {
 		op.Method, op.Path = http.MethodGet, path
 		op.Parameters = []*huma.Param{{Name: "id", In: "path", Required: true, Schema: &huma.Schema{Type: "string"}}}
+		if !strings.Contains(path, "{id}") {
+			op.Parameters[0].In = "query"
+		}
 		op.Responses = map[string]*huma.Response{"101": {Description: "Switching protocols"}}
 		a.huma.OpenAPI().AddOperation(&op)
 	}
@@ -37,12 +45,50 @@ func (s *Server) instanceLive(c echo.Context) error {
 		return err
 	}
 	after, _ := strconv.ParseInt(c.QueryParam("after"), 10, 64) // absent or odd: from the oldest kept
+	return s.watch(c, scene{ids: []models.InstanceID{in.ID}}, after)
+}
+
+// watchedMax is how many instances one socket may watch.
+const watchedMax = 100
+
+// instancesLive handles the WebSocket of what several instances of an account do.
+func (s *Server) instancesLive(c echo.Context) error {
+	what := scene{list: true}
+	for _, id := range c.QueryParams()["id"] {
+		what.ids = append(what.ids, models.InstanceID(id))
+	}
+	slices.Sort(what.ids)
+	what.ids = slices.Compact(what.ids)
+	if len(what.ids) == 0 || len(what.ids) > watchedMax {
+		return models.Fieldset{"id": "Name 1 to 100 instances, each as ?id=."}.Problem()
+	}
+	err := s.store.View(c.Request().Context(), func(tx *store.Tx) error {
+		rows, err := tx.InstancesByID(what.ids)
+		own := map[models.InstanceID]bool{}
+		for _, in := range rows {
+			own[in.ID] = in.AccountID == identityOf(c).Account.ID
+		}
+		for _, id := range what.ids {
+			if err == nil && !own[id] {
+				err = models.Missing("instance", id)
+			}
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return s.watch(c, what, 0)
+}
+
+// watch makes a request a live socket.
+func (s *Server) watch(c echo.Context, what scene, after int64) error {
 	ws, err := s.sockets.upgrade(c.Response(), c.Request())
 	if err != nil {
 		return nil // the upgrader has answered
 	}
 	ctx, done := s.door.hold(s.closing, identityOf(c).pass())
-	s.sockets.live(ctx, done, ws, in.ID, after)
+	s.sockets.live(ctx, done, ws, what, after)
 	return nil
 }
 
@@ -90,6 +136,7 @@ func (s *Server) linkRoutes() []route {
 		{http.MethodPost, wire.JoinPath, anyone, s.links.join},
 		{http.MethodGet, wire.ChallengePath, anyone, s.links.challenge},
 		{http.MethodGet, wire.LinkPath, anyone, s.links.accept},
+		{http.MethodGet, api.Prefix + "/instances/live", mayView, s.instancesLive},
 		{http.MethodGet, api.Prefix + "/instances/:id/live", mayView, s.instanceLive},
 		{http.MethodGet, api.Prefix + "/instances/:id/terminal", mayRun, s.instanceTerminal},
 	}

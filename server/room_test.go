@@ -20,8 +20,13 @@ import (
 // viewer opens the live socket of an instance.
 func (b *browser) viewer(id models.InstanceID, query string) *websocket.Conn {
 	b.Helper()
+	return b.socket("/instances/" + string(id) + "/live" + query)
+}
+
+func (b *browser) socket(path string) *websocket.Conn {
+	b.Helper()
 	dialer := websocket.Dialer{Jar: b.http.Jar, HandshakeTimeout: patience}
-	ws, res, err := dialer.Dial("ws"+strings.TrimPrefix(b.url, "http")+"/instances/"+string(id)+"/live"+query, nil)
+	ws, res, err := dialer.Dial("ws"+strings.TrimPrefix(b.url, "http")+path, nil)
 	if err != nil {
 		b.Fatalf("%v %v", err, res)
 	}
@@ -109,6 +114,51 @@ func TestViewersHaveEachSampleOnce(t *testing.T) {
 		defer w.server.sockets.rooms.mu.Unlock()
 		return len(w.server.sockets.rooms.rooms) == 0
 	})
+}
+
+// A list is told of all that it watches on a node in one message, and of nobody
+// else's.
+func TestListSocketCarriesATickInOneMessage(t *testing.T) {
+	w := newWorld(t)
+	b := w.signUp("ada@example.org")
+	_, a := w.who("ada@example.org")
+	eve := w.signUp("eve@example.org")
+	var node models.NodeID
+	runs := func(in *models.Instance) {
+		in.State, in.Want = models.Running, models.WantRunning
+		if node == "" {
+			node = in.NodeID
+		}
+		in.NodeID = node
+	}
+	one, two, three := w.instanceOf(a.ID, runs), w.instanceOf(a.ID, runs, func(in *models.Instance) { in.Name = "tern-02" }), w.instanceOf(a.ID, runs, func(in *models.Instance) { in.Name = "tern-03" })
+	tick := func(ids ...models.InstanceID) {
+		tick := wire.Tick{BootID: "boot", At: time.Now()}
+		for i, id := range ids {
+			utilization := float64(i)
+			tick.Instances = append(tick.Instances, wire.InstanceSample{ID: string(id), Run: 1, Phase: wire.PhaseRunning, UtilizationPercent: &utilization})
+		}
+		w.must(w.fleet.NodeTick(t.Context(), node, tick, models.At(time.Now())))
+	}
+	address := "/api/v1/instances/live?id=" + string(two) + "&id=" + string(one) + "&id=" + string(two)
+	eve.get(address).wants(t, http.StatusNotFound)
+	b.get("/api/v1/instances/live").wants(t, http.StatusUnprocessableEntity, "Name 1 to 100 instances")
+	b.get("/api/v1/instances/live?id=ins_none").wants(t, http.StatusNotFound)
+	ws := b.socket(address)
+	w.within("the list to be watched", func() bool {
+		w.server.sockets.rooms.mu.Lock()
+		defer w.server.sockets.rooms.mu.Unlock()
+		return len(w.server.sockets.rooms.rooms) == 1
+	})
+	tick(three)
+	tick(one, three, two)
+	var got []api.InstanceSample
+	if err := ws.ReadJSON(&got); err != nil {
+		t.Fatal(err)
+	}
+	if len(got) != 2 || got[0].ID != string(one) || got[1].ID != string(two) || *got[0].UtilizationPercent != 0 || *got[1].UtilizationPercent != 2 {
+		t.Errorf("%+v", got)
+	}
 }
 
 // A browser that does not read loses its oldest messages, keeps whole ones, and

@@ -43,6 +43,7 @@ func (s *Server) routes() []route {
 
 		{get, "/instances", mayView, s.instances},
 		{post, "/instances/stop", mayRun, s.stopMany},
+		{get, "/instances/live", mayView, s.instancesLive},
 		{get, "/instances/:id", mayView, s.instancePage},
 		{post, "/instances/:id/stop", mayRun, s.stop},
 		{post, "/instances/:id/start", mayRun, s.start},

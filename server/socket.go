@@ -15,7 +15,6 @@ import (
 	"github.com/gorilla/websocket"
 
 	"berth/fleet"
-	"berth/models"
 	"berth/wire"
 )
 
@@ -35,7 +34,7 @@ type sockets struct {
 func newSockets(f *fleet.Service) *sockets {
 	return &sockets{
 		upgrader: websocket.Upgrader{HandshakeTimeout: 10 * time.Second, ReadBufferSize: 512, WriteBufferSize: 4 << 10, WriteBufferPool: &sync.Pool{}},
-		rooms:    rooms{fleet: f, rooms: map[models.InstanceID]*room{}},
+		rooms:    rooms{fleet: f, rooms: map[string]*room{}},
 	}
 }
 
@@ -68,11 +67,11 @@ func goodbye(ctx context.Context) (code int, why string) {
 	return websocket.CloseGoingAway, "over"
 }
 
-// live sends an instance's samples after a sequence number, one JSON message a
-// second, until the browser or ctx goes; then it calls done. It returns at once,
-// so that nothing of the request is held as long as the socket: one goroutine
-// stays, which reads.
-func (s *sockets) live(ctx context.Context, done func(), ws *websocket.Conn, id models.InstanceID, after int64) {
+// live sends what is watched, one JSON message for each tick of a node, until the
+// browser or ctx goes; then it calls done. Of one instance it sends the kept
+// samples after a sequence number first. It returns at once, so that nothing of
+// the request is held as long as the socket: one goroutine stays, which reads.
+func (s *sockets) live(ctx context.Context, done func(), ws *websocket.Conn, what scene, after int64) {
 	l := newLine(ws.NetConn())
 	ws.SetPingHandler(func(text string) error { l.send(frame(websocket.PongMessage, []byte(text))); return nil })
 	ws.SetCloseHandler(func(code int, _ string) error {
@@ -83,8 +82,8 @@ func (s *sockets) live(ctx context.Context, done func(), ws *websocket.Conn, id 
 		defer done()
 		over := context.AfterFunc(ctx, func() { l.end(goodbye(ctx)) })
 		defer over()
-		kept := s.rooms.enter(id, after, l)
-		defer s.rooms.exit(id, l)
+		kept := s.rooms.enter(what, after, l)
+		defer s.rooms.exit(what, l)
 		go l.finish(kept)
 		for { // reading answers pings and notices a closed tab
 			if _, _, err := ws.NextReader(); err != nil {

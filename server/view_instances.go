@@ -119,6 +119,7 @@ func instanceRow(c money.Currency, in fleet.InstanceView, k instancesFacts) web.
 		row.Utilization = fmt.Sprintf("%.0f %%", u)
 	}
 	if in.State == models.Running {
+		row.Live = true
 		row.Rate = perHour(c, in.PricePerHour)
 	}
 	if in.Span.ID != "" {

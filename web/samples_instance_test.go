@@ -91,7 +91,7 @@ func instanceSamples() map[string]templ.Component {
 	failed.Start = stopped.Start
 
 	rows := []InstanceRow{
-		{ID: "i-1", Name: "qwen-serve-02", Where: "kestrel · GPU 0", Bar: tall(mig("1g.10gb", yours(6, 1, 1))), State: "Running", Tone: ToneRunning, SKU: "A100 80GB · 1g.10gb", Billing: "On demand", Utilization: "87 %", Rate: "$0.42", Run: "2 h 14 min", Cost: "$0.93", CanStop: true},
+		{ID: "i-1", Name: "qwen-serve-02", Where: "kestrel · GPU 0", Bar: tall(mig("1g.10gb", yours(6, 1, 1))), State: "Running", Tone: ToneRunning, SKU: "A100 80GB · 1g.10gb", Billing: "On demand", Utilization: "87 %", Live: true, Rate: "$0.42", Run: "2 h 14 min", Cost: "$0.93", CanStop: true},
 		{ID: "i-2", Name: "sdxl-batch", Where: "fulmar · GPU 0", Bar: tall(whole("RTX 4090", KindYours)), State: "Fetching image, 62 %", Tone: ToneStarting, SKU: "RTX 4090", Billing: "On demand", Utilization: "–", Rate: "$0.00", Run: "22 s", Cost: "$0.00", CanStop: true},
 		{ID: "i-3", Name: "course-lab-4", Bar: tall(mig("Holds nothing")), State: "Stopped, disk kept", Tone: ToneStopped, SKU: "A100 80GB · 1g.10gb", Billing: "On demand", Utilization: "–", Rate: "$0.00", Run: "–", Cost: "$4.10"},
 		{ID: "i-4", Name: "vllm-test", Bar: tall(mig("Holds nothing")), State: "Failed to start", Tone: ToneFailed, Note: "start-up script ended with 127", SKU: "A100 80GB · 2g.20gb", Billing: "On demand", Utilization: "–", Rate: "$0.00", Run: "0 s", Cost: "$0.00"},

@@ -30,8 +30,9 @@ type InstanceRow struct {
 	Note  string
 	// SKU is its name, Billing "On demand".
 	SKU, Billing string
-	// Utilization is "87 %", or "–" when not measured.
+	// Utilization is "87 %", or "–" when not measured; Live follows it as it changes.
 	Utilization string
+	Live        bool
 	// Rate is the price per hour now, "$1.63"; "$0.00" when not running.
 	Rate string
 	// Run is how long this run has lasted, Cost what the instance has cost so far.

@@ -9,10 +9,12 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime/pprof"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -26,7 +28,7 @@ import (
 // ready is what a server says once it listens.
 type ready struct {
 	Kind    string
-	URLs    []string // of the WebSocket, one per instance
+	URLs    []string // of the WebSocket, one per group of instances that is watched
 	Cookies []string // a session for each viewer; berth only
 }
 
@@ -45,7 +47,7 @@ type server struct {
 }
 
 func start(ctx context.Context, kind string, l load) (*server, error) {
-	cmd := exec.CommandContext(ctx, os.Args[0], "-serve", kind, "-instances", strconv.Itoa(l.Instances), "-viewers", strconv.Itoa(l.Viewers), "-nodes", strconv.Itoa(l.Nodes), "-profile", l.Profile)
+	cmd := exec.CommandContext(ctx, os.Args[0], "-serve", kind, "-instances", strconv.Itoa(l.Instances), "-viewers", strconv.Itoa(l.Viewers), "-nodes", strconv.Itoa(l.Nodes), "-watch", strconv.Itoa(l.Watch), "-profile", l.Profile)
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
 	if err != nil {
@@ -178,19 +180,25 @@ func berth(ctx context.Context, l load) (r ready, tick func(int) error, err erro
 		return r, nil, err
 	}
 	for n := range l.Nodes {
-		if err := p.Join(ctx, fmt.Sprintf("node-%d", n), share(l.Instances, l.Nodes, n)); err != nil {
+		if err := p.Join(ctx, fmt.Sprintf("node-%d", n), l.Instances/l.Nodes); err != nil {
 			return r, nil, err
 		}
-		for _, id := range p.Nodes[n].Instances {
-			r.URLs = append(r.URLs, "ws"+strings.TrimPrefix(p.URL, "http")+"/api/v1/instances/"+string(id)+"/live?after="+strconv.FormatInt(time.Now().Unix(), 10))
+		base := "ws" + strings.TrimPrefix(p.URL, "http") + "/api/v1/instances/"
+		for group := range slices.Chunk(p.Nodes[n].Instances, l.Watch) {
+			if l.Watch == 1 {
+				r.URLs = append(r.URLs, base+string(group[0])+"/live?after="+strconv.FormatInt(time.Now().Unix(), 10))
+				continue
+			}
+			ids := url.Values{}
+			for _, id := range group {
+				ids.Add("id", string(id))
+			}
+			r.URLs = append(r.URLs, base+"live?"+ids.Encode())
 		}
 	}
 	r.Cookies, err = p.Cookies(ctx, l.Viewers)
 	return r, func(n int) error { return p.Tick(ctx, p.Nodes[n]) }, err
 }
-
-// share is how many of all fall to the part with this number.
-func share(all, parts, number int) int { return all*(number+1)/parts - all*number/parts }
 
 // centrifugal is a centrifuge node as its documentation sets one up, with the
 // pool of write buffers, which saves it memory.
@@ -217,20 +225,20 @@ func centrifugal(_ context.Context, l load) (r ready, tick func(int) error, err 
 	mux := http.NewServeMux()
 	mux.Handle("/connection", centrifuge.NewWebsocketHandler(node, centrifuge.WebsocketConfig{UseWriteBufferPool: true, ReadBufferSize: 512}))
 	go func() { panic(http.Serve(listener, mux)) }()
-	for range l.Instances {
+	for range l.Instances / l.Watch {
 		r.URLs = append(r.URLs, "ws://"+listener.Addr().String()+"/connection")
 	}
 	seconds := make([]int64, l.Nodes)
 	return r, func(n int) error {
 		seconds[n]++
-		first := l.Instances * n / l.Nodes
-		for i := range share(l.Instances, l.Nodes, n) {
+		each := l.Instances / l.Nodes
+		for i := range each {
 			now := time.Now()
 			b, err := json.Marshal(sample{Seq: now.Unix(), At: now.UTC(), UtilizationPercent: 37.5, MemoryMiB: 8123, TemperatureC: 61.5, PowerW: 243.75})
 			if err != nil {
 				return err
 			}
-			if _, err := node.Publish(channel(first+i), b); err != nil {
+			if _, err := node.Publish(channel(n*each+i), b); err != nil {
 				return err
 			}
 		}

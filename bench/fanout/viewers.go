@@ -31,7 +31,7 @@ func connect(r ready, l load) (*viewers, error) {
 		go func() {
 			dialer := websocket.Dialer{HandshakeTimeout: time.Minute, ReadBufferSize: 512, WriteBufferSize: 512}
 			for i := worker; i < l.Viewers; i += atOnce {
-				if err := v.open(dialer, r, i); err != nil {
+				if err := v.open(dialer, r, l, i); err != nil {
 					errs <- err
 					return
 				}
@@ -47,19 +47,23 @@ func connect(r ready, l load) (*viewers, error) {
 	return v, nil
 }
 
-func (v *viewers) open(dialer websocket.Dialer, r ready, i int) error {
-	instance := i % len(r.URLs)
+func (v *viewers) open(dialer websocket.Dialer, r ready, l load, i int) error {
+	group := i % len(r.URLs)
 	head := http.Header{}
 	if len(r.Cookies) > 0 {
 		head.Set("Cookie", r.Cookies[i])
 	}
-	ws, res, err := dialer.Dial(r.URLs[instance], head)
+	ws, res, err := dialer.Dial(r.URLs[group], head)
 	if err != nil {
-		return fmt.Errorf("dial %s: %w (%v)", r.URLs[instance], err, res)
+		return fmt.Errorf("dial %s: %w (%v)", r.URLs[group], err, res)
 	}
 	v.sockets[i] = ws
 	if r.Kind == "centrifuge" {
-		for _, command := range []string{`{"id":1,"connect":{}}`, `{"id":2,"subscribe":{"channel":"` + channel(instance) + `"}}`} {
+		commands := []string{`{"id":1,"connect":{}}`}
+		for n := range l.Watch {
+			commands = append(commands, fmt.Sprintf(`{"id":%d,"subscribe":{"channel":"%s"}}`, n+2, channel(group*l.Watch+n)))
+		}
+		for _, command := range commands {
 			if err := ws.WriteMessage(websocket.TextMessage, []byte(command)); err != nil {
 				return err
 			}
@@ -67,8 +71,16 @@ func (v *viewers) open(dialer websocket.Dialer, r ready, i int) error {
 		go v.read(i, centrifugeMessages)
 		return nil
 	}
-	go v.read(i, func(_ *websocket.Conn, b []byte) [][]byte { return [][]byte{b} })
+	go v.read(i, berthMessages)
 	return nil
+}
+
+// berthMessages are the samples in one frame: an object, or a list of them.
+func berthMessages(_ *websocket.Conn, b []byte) (out [][]byte) {
+	for part := range bytes.SplitSeq(b, []byte(`"seq":`)) {
+		out = append(out, part)
+	}
+	return out[1:]
 }
 
 // centrifugeMessages are the publications in one frame: replies and pushes come
