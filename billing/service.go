@@ -13,12 +13,15 @@
 package billing
 
 import (
+	"context"
+	"fmt"
 	"log/slog"
 	"time"
 
 	"berth/billing/invoice"
 	"berth/billing/stripe"
 	"berth/models/store"
+	"berth/money"
 )
 
 // An invoice's document and its parts, see package invoice.
@@ -55,6 +58,10 @@ func New(st *store.Store, gw *stripe.Gateway, cfg Config, log *slog.Logger) *Ser
 	if cfg.Currency == "" {
 		cfg.Currency = "USD"
 	}
+	// Typed in lower case it is the same one. What is unknown fails where it is used.
+	if c, err := money.LookupCurrency(cfg.Currency); err == nil {
+		cfg.Currency = c.Code
+	}
 	if cfg.HoldSeconds == 0 {
 		cfg.HoldSeconds = 60
 	}
@@ -72,3 +79,18 @@ func New(st *store.Store, gw *stripe.Gateway, cfg Config, log *slog.Logger) *Ser
 
 // Config returns the configuration with its defaults filled in.
 func (s *Service) Config() Config { return s.cfg }
+
+// CheckCurrency fails when the database keeps wallets in another currency than
+// the configured one: prices in one would be charged one to one in the other.
+func (s *Service) CheckCurrency(ctx context.Context) error {
+	var kept []string
+	if err := s.store.View(ctx, func(tx *store.Tx) (err error) { kept, err = tx.Currencies(); return err }); err != nil {
+		return fmt.Errorf("read the currency of the wallets: %w", err)
+	}
+	for _, code := range kept {
+		if code != s.cfg.Currency {
+			return fmt.Errorf("this database keeps its wallets in %s, not in %s", code, s.cfg.Currency)
+		}
+	}
+	return nil
+}

@@ -113,6 +113,9 @@ func serve(ctx context.Context, f serveFlags, stdout io.Writer, log *slog.Logger
 	}
 	defer leave()
 	bill := billing.New(st, gateway, billing.Config{Currency: f.currency, TestPayments: pay.double != nil, Seller: seller(f.seller)}, log)
+	if err := bill.CheckCurrency(ctx); err != nil {
+		return hint(err, "start it with the --currency it was set up with, or give this one a database of its own")
+	}
 	boats := fleet.New(st, bill, fleet.Config{}, log)
 	edge, err := server.New(server.Config{Store: st, Billing: bill, Fleet: boats, Log: log, BaseURL: f.baseURL, CheckoutOrigin: pay.checkoutOrigin,
 		TrustedProxies: proxies, Version: Version(), OperatorEmail: f.operatorEmail, LinkSecret: []byte(kept.Link)})

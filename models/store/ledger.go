@@ -33,6 +33,11 @@ func (tx *Tx) LedgerAccount(code string) (a models.LedgerAccount, err error) {
 	return a, lookup("ledger account", code, tx.db.First(&a, "code = ?", code).Error)
 }
 
+// Currencies lists those that ledger accounts are kept in.
+func (tx *Tx) Currencies() (codes []string, err error) {
+	return codes, tx.db.Model(&models.LedgerAccount{}).Distinct().Order("currency").Pluck("currency", &codes).Error
+}
+
 // LockWallet reads an account's wallet and keeps others from changing anything
 // of that account's money until the transaction ends: every method that moves it
 // takes this lock first. Take several in the order of their ids.
