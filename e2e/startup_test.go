@@ -169,7 +169,6 @@ func TestBadBodies(t *testing.T) {
 		"privileged":            {"instances", `{"sku":"a100-80gb.1g.10gb","privileged":true}`, 422, "privileged"},
 		"devices":               {"instances", `{"sku":"a100-80gb.1g.10gb","devices":["/dev/nvidia0"]}`, 422, "devices"},
 		"mounts":                {"instances", `{"sku":"a100-80gb.1g.10gb","mounts":["/var/run/docker.sock"]}`, 422, "mounts"},
-		"NVIDIA_ variables":     {"instances", `{"sku":"a100-80gb.1g.10gb","env":{"NVIDIA_VISIBLE_DEVICES":"all"}}`, 422, "env"},
 		"a name of 10,000":      {"instances", `{"sku":"a100-80gb.1g.10gb","name":"` + strings.Repeat("a", 10_000) + `"}`, 422, "name"},
 		"a name with a script":  {"instances", `{"sku":"a100-80gb.1g.10gb","name":"<script>"}`, 422, "name"},
 		"an unknown mode":       {"instances", `{"sku":"a100-80gb.1g.10gb","billing_mode":"spot"}`, 422, "billing_mode"},

@@ -91,7 +91,9 @@ func (o Order) check() (gpu.SKU, error) {
 }
 
 // checkEnv looks at variables in the order of their names, so that the same
-// input is always told the same.
+// input is always told the same. Those that say which GPUs a process sees are
+// taken, since images and scripts bring them along: the node overwrites them with
+// what is rented.
 func checkEnv(wrong models.Fieldset, env map[string]string) {
 	if len(env) > MaxEnv {
 		wrong.Add("env", fmt.Sprintf("There are %d variables, the most is %d.", len(env), MaxEnv))
@@ -99,11 +101,9 @@ func checkEnv(wrong models.Fieldset, env map[string]string) {
 	size := 0
 	for _, name := range slices.Sorted(maps.Keys(env)) {
 		size += len(name) + len(env[name]) + 2 // as the kernel counts: NAME=value, NUL
-		switch upper := strings.ToUpper(name); {
+		switch {
 		case !envShape.MatchString(name):
 			wrong.Add("env", fmt.Sprintf("%q is not a variable's name: use letters, digits and _, not beginning with a digit.", clip(name)))
-		case strings.HasPrefix(upper, "NVIDIA_") || upper == "CUDA_VISIBLE_DEVICES":
-			wrong.Add("env", fmt.Sprintf("%s says which GPUs an instance sees. It is set from what you rent: leave it out.", clip(name)))
 		case !plain(env[name]):
 			wrong.Add("env", fmt.Sprintf("The value of %s has bytes that are not text (UTF-8 without NUL).", clip(name)))
 		}

@@ -91,6 +91,7 @@ func TestDevices(t *testing.T) {
 	})
 }
 
+// B17: what says which GPUs a process sees is the node's to set, whatever was asked.
 func TestEnvironment(t *testing.T) {
 	onEachRung(t, func(t *testing.T, n *node) {
 		got := n.output("a", "env; whoami 2>/dev/null; hostname; pwd", func(s *runtime.Spec) {
