@@ -218,7 +218,8 @@ func TestReportAll(t *testing.T) {
 }
 
 // A4: state transitions, not samples; and the ledger gets what accrued above a
-// dollar at once, the rest with the hour, each second once.
+// dollar at once, the rest with the hour, each second once, also when the job runs
+// again (A35).
 func TestPosting(t *testing.T) {
 	storetest.OnEach(t, func(t *testing.T, st *store.Store) {
 		b := newBench(t, st)

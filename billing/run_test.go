@@ -51,7 +51,7 @@ func TestRunProcessesTheInbox(t *testing.T) {
 	})
 }
 
-// Everything at once, on one wallet: reports from several nodes, repeated and in
+// D10 and more: everything at once, on one wallet: reports from several nodes, repeated and in
 // any order, top-ups told several times, launches, posts, invoices. No error, no
 // deadlock, nothing below zero, and not a micro-unit lost.
 func TestStorm(t *testing.T) {
