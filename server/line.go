@@ -17,13 +17,15 @@ const lineQueue = 32
 // line is the writing end of a browser's live socket. send never waits: what the
 // kernel takes at once is written by the caller, without another goroutine to
 // wake, and the rest by one that ends when it has caught up. A browser that stays
-// behind loses its oldest messages.
+// behind loses its oldest messages, and one that takes nothing for the line's
+// patience is gone.
 //
 // All that goes out goes through send, also pings and goodbyes, since gorilla
 // does not know what is half written.
 type line struct {
-	conn net.Conn
-	raw  syscall.RawConn // nil: conn is not a plain socket, and is never written by the caller
+	conn     net.Conn
+	raw      syscall.RawConn // nil: conn is not a plain socket, and is never written by the caller
+	patience time.Duration
 
 	mu      sync.Mutex
 	busy    bool // a goroutine writes, and frames wait for it
@@ -32,8 +34,8 @@ type line struct {
 }
 
 // newLine makes a line on which frames wait until finish has run.
-func newLine(conn net.Conn) *line {
-	l := &line{conn: conn, busy: true}
+func newLine(conn net.Conn, patience time.Duration) *line {
+	l := &line{conn: conn, patience: patience, busy: true}
 	if c, ok := conn.(syscall.Conn); ok {
 		l.raw, _ = c.SyscallConn() // fails only for a closed one, to which finish cannot write either
 	}
@@ -75,10 +77,10 @@ func (l *line) try(frame []byte) (n int) {
 }
 
 // finish writes what is left over and all that waits, then lets the line be
-// written directly again. A browser that takes nothing for socketWrite is gone.
+// written directly again.
 func (l *line) finish(rest net.Buffers) {
 	for {
-		_ = l.conn.SetWriteDeadline(time.Now().Add(socketWrite))
+		_ = l.conn.SetWriteDeadline(time.Now().Add(l.patience))
 		if _, err := rest.WriteTo(l.conn); err != nil {
 			_ = l.conn.Close() // it stays busy: nothing may follow half a frame
 			return

@@ -5,14 +5,17 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/gorilla/websocket"
 
 	"berth/api"
+	"berth/fleet"
 	"berth/models"
 	"berth/wire"
 )
@@ -164,26 +167,7 @@ func TestListSocketCarriesATickInOneMessage(t *testing.T) {
 // A browser that does not read loses its oldest messages, keeps whole ones, and
 // nobody waits for it.
 func TestSlowLineLosesItsOldest(t *testing.T) {
-	lines := make(chan *line, 1)
-	srv := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
-		ws, err := newSockets(nil).upgrade(rw, r)
-		if err != nil {
-			t.Error(err)
-			return
-		}
-		if err := ws.NetConn().(*net.TCPConn).SetWriteBuffer(4 << 10); err != nil {
-			t.Error(err)
-		}
-		lines <- newLine(ws.NetConn())
-	}))
-	defer srv.Close()
-	ws, _, err := websocket.DefaultDialer.Dial("ws"+strings.TrimPrefix(srv.URL, "http"), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer ws.Close()
-	_ = ws.SetReadDeadline(time.Now().Add(patience))
-	l := <-lines
+	l, ws := lineTo(t, patience)
 	l.finish(nil)
 	const n = 20_000
 	for i := range n {
@@ -214,5 +198,98 @@ func TestSlowLineLosesItsOldest(t *testing.T) {
 	l.end(websocket.CloseGoingAway, "over")
 	if _, _, err := ws.ReadMessage(); !websocket.IsCloseError(err, websocket.CloseGoingAway) {
 		t.Errorf("it ended with %v", err)
+	}
+}
+
+// lineTo is a line and the browser at its other end, over a socket with a small
+// buffer.
+func lineTo(t *testing.T, patience time.Duration) (*line, *websocket.Conn) {
+	t.Helper()
+	lines := make(chan *line, 1)
+	srv := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		ws, err := newSockets(nil).upgrade(rw, r)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		if err := ws.NetConn().(*net.TCPConn).SetWriteBuffer(4 << 10); err != nil {
+			t.Error(err)
+		}
+		lines <- newLine(ws.NetConn(), patience)
+	}))
+	t.Cleanup(srv.Close)
+	ws, _, err := websocket.DefaultDialer.Dial("ws"+strings.TrimPrefix(srv.URL, "http"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { ws.Close() })
+	_ = ws.SetReadDeadline(time.Now().Add(30 * time.Second))
+	return <-lines, ws
+}
+
+// Case D3: messages, pings and a broadcast write to one socket at once, beside a
+// browser that does not read. Nothing mixes, and the one that reads has all that
+// was not lost for its being slow; the other is dropped.
+func TestManyWritersOneSocket(t *testing.T) {
+	reads, browser := lineTo(t, patience)
+	stuck, _ := lineTo(t, 100*time.Millisecond)
+	reads.finish(nil)
+	stuck.finish(nil)
+	in := &room{scene: scene{list: true}, lines: map[*line]int64{reads: 0, stuck: 0}}
+	const n = 10_000
+	var writers sync.WaitGroup
+	writers.Go(func() {
+		for i := range n {
+			reads.send(frame(websocket.TextMessage, []byte(strconv.Itoa(i))))
+		}
+	})
+	writers.Go(func() {
+		for range n / 10 {
+			reads.send(pingFrame)
+			stuck.send(pingFrame)
+		}
+	})
+	writers.Go(func() {
+		list := make([]fleet.Reading, 40)
+		for i := range n {
+			list[0].Seq = int64(i)
+			in.publish(list)
+		}
+	})
+	go func() {
+		writers.Wait()
+		reads.end(websocket.CloseNormalClosure, "done")
+	}()
+	pings, last, seq := 0, -1, int64(-1)
+	browser.SetPingHandler(func(string) error { pings++; return nil })
+	for {
+		_, b, err := browser.ReadMessage()
+		if websocket.IsCloseError(err, websocket.CloseNormalClosure) || websocket.IsUnexpectedCloseError(err) {
+			break // the goodbye itself may be among what a slow browser loses
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		var list []api.InstanceSample
+		if i, err := strconv.Atoi(string(b)); err == nil {
+			if i <= last {
+				t.Fatalf("%d after %d", i, last)
+			}
+			last = i
+		} else if err := json.Unmarshal(b, &list); err != nil || len(list) != 40 || list[0].Seq <= seq {
+			t.Fatalf("after %d: %v in %.80q", seq, err, b)
+		} else {
+			seq = list[0].Seq
+		}
+	}
+	if pings == 0 || last < 0 || seq < 0 {
+		t.Errorf("%d pings, messages up to %d, broadcasts up to %d", pings, last, seq)
+	}
+	deadline := time.Now().Add(30 * time.Second)
+	for stuck.conn.SetReadDeadline(time.Time{}) == nil { // until it is closed
+		if time.Now().After(deadline) {
+			t.Fatal("who does not read is not dropped")
+		}
+		runtime.Gosched()
 	}
 }

@@ -72,7 +72,7 @@ func goodbye(ctx context.Context) (code int, why string) {
 // samples after a sequence number first. It returns at once, so that nothing of
 // the request is held as long as the socket: one goroutine stays, which reads.
 func (s *sockets) live(ctx context.Context, done func(), ws *websocket.Conn, what scene, after int64) {
-	l := newLine(ws.NetConn())
+	l := newLine(ws.NetConn(), socketWrite)
 	ws.SetPingHandler(func(text string) error { l.send(frame(websocket.PongMessage, []byte(text))); return nil })
 	ws.SetCloseHandler(func(code int, _ string) error {
 		l.send(frame(websocket.CloseMessage, websocket.FormatCloseMessage(code, "")))
