@@ -12,17 +12,19 @@ import (
 	"berth/wire"
 )
 
-// BenchmarkNodeTick1000 meters a thousand running instances with one tick: the
+// BenchmarkNodeTick meters the running instances of one node with one tick: the
 // reports per second of the meter.
 //
-//	go test ./fleet -run '^$' -bench NodeTick1000
-func BenchmarkNodeTick1000(b *testing.B) {
-	b.Run("sqlite", func(b *testing.B) { benchmarkTick(b, storetest.SQLite(b)) })
-	b.Run("postgres", func(b *testing.B) { benchmarkTick(b, storetest.Postgres(b)) })
+//	go test ./fleet -run '^$' -bench NodeTick
+func BenchmarkNodeTick(b *testing.B) {
+	for name, open := range map[string]func(testing.TB) *store.Store{"sqlite": storetest.SQLite, "postgres": storetest.Postgres} {
+		for _, n := range []int{1, 10, 100, 1000} {
+			b.Run(fmt.Sprintf("%s/%d", name, n), func(b *testing.B) { benchmarkTick(b, open(b), n) })
+		}
+	}
 }
 
-func benchmarkTick(b *testing.B, st *store.Store) {
-	const n = 1000
+func benchmarkTick(b *testing.B, st *store.Store, n int) {
 	w := newWorld(b, st)
 	node := w.join("gannet", cards("rtx4090", "GPU-r")...)
 	var accounts []models.AccountID
@@ -43,6 +45,7 @@ func benchmarkTick(b *testing.B, st *store.Store) {
 		}
 		return nil
 	})
+	before := st.Statements()
 	for b.Loop() {
 		w.pass(time.Second)
 		for _, o := range node.has {
@@ -51,6 +54,7 @@ func benchmarkTick(b *testing.B, st *store.Store) {
 		node.sendTick()
 	}
 	b.ReportMetric(float64(b.N*n)/b.Elapsed().Seconds(), "reports/s")
+	b.ReportMetric(float64(st.Statements()-before)/float64(b.N), "statements/op")
 	if got := w.span(models.Instance{ID: "ins_0000"}, 1); got.Cursor == 0 {
 		b.Fatal("nothing was metered")
 	}
