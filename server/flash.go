@@ -15,8 +15,12 @@ import (
 // themselves only: the text is drawn as text, and links stay on this site.
 const flashCookie = "berth-flash"
 
+// flashLength is what of a message is kept: browsers drop a cookie of over 4 KB.
+const flashLength = 500
+
 // flash leaves a message for the next page.
 func (s *Server) flash(c echo.Context, f web.Flash) error {
+	f.Text = clip(f.Text, flashLength)
 	body, err := json.Marshal(f)
 	if err != nil {
 		return err
@@ -47,7 +51,7 @@ func (s *Server) takeFlash(c echo.Context) *web.Flash {
 	default:
 		f.Tone = ""
 	}
-	f.Text = clip(f.Text, 500)
+	f.Text = clip(f.Text, flashLength)
 	if f.Href != "" {
 		f.Href = localPath(f.Href, "/")
 	}

@@ -47,7 +47,7 @@ func cardBar(m gpu.Model, mine []gpu.Placement, kind web.Kind, others []gpu.Plac
 		said = append(said, whose+": "+strings.Join(spans(m, mine), ", "))
 	}
 	if len(others) > 0 {
-		said = append(said, "held by others: "+strings.Join(spans(m, others), ", "))
+		said = append(said, "held by other instances: "+strings.Join(spans(m, others), ", "))
 	}
 	if len(said) > 0 {
 		bar.Label = m.Name + "; " + strings.Join(said, "; ")
