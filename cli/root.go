@@ -85,7 +85,7 @@ func newRoot() *cobra.Command {
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usage{hint(err, "berth %s --help", cmd.Name())}
 	})
-	root.AddCommand(newUp(), newDown(), newServe(), newAgent())
+	root.AddCommand(newUp(), newDown(), newServe(), newAgent(), newSlices())
 	return root
 }
 

@@ -128,16 +128,16 @@ func (m Model) CheckLayout(ps []Placement) error {
 			return err
 		}
 		if place.Size != p.Units || !slices.Contains(p.Starts, place.Start) {
-			return fmt.Errorf("%w: %s of size %d on a %s; %s has size %d and starts at %v",
+			return fmt.Errorf("%w: %s of size %d on %s; %s has size %d and starts at %v",
 				ErrIllegalPlacement, place, place.Size, m.Name, p.Name, p.Units, p.Starts)
 		}
 		for _, other := range ps[:i] {
 			if span(place.Start, place.Size)&span(other.Start, other.Size) != 0 {
-				return fmt.Errorf("%w: %s and %s on a %s", ErrOverlap, other, place, m.Name)
+				return fmt.Errorf("%w: %s and %s on %s", ErrOverlap, other, place, m.Name)
 			}
 		}
 		if m.engines(p, ps[:i]) == 0 {
-			return fmt.Errorf("%w: a %s has no engines left for %s beside %v", ErrTooMany, m.Name, place, ps[:i])
+			return fmt.Errorf("%w: %s has no engines left for %s beside %v", ErrTooMany, m.Name, place, ps[:i])
 		}
 	}
 	return nil

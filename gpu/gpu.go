@@ -107,13 +107,13 @@ func (m Model) Profile(name string) (Profile, error) {
 		}
 	}
 	if !m.Partitions() {
-		return Profile{}, fmt.Errorf("%w %q: a %s cannot be divided; use %q", ErrUnknownProfile, name, m.Name, Whole)
+		return Profile{}, fmt.Errorf("%w %q: %s cannot be divided; use %q", ErrUnknownProfile, name, m.Name, Whole)
 	}
 	var known []string
 	for _, p := range m.Sold() {
 		known = append(known, p.Name)
 	}
-	return Profile{}, fmt.Errorf("%w %q: a %s has %v", ErrUnknownProfile, name, m.Name, known)
+	return Profile{}, fmt.Errorf("%w %q: %s has %v", ErrUnknownProfile, name, m.Name, known)
 }
 
 // whole is the profile of the undivided card: all units, or the one unit that a

@@ -28,7 +28,7 @@ func (m Model) PlaceAll(profiles []string, used []Placement) ([]Placement, error
 		free--
 	}
 	if units > free {
-		return nil, fmt.Errorf("%w: %v needs %d memory units, a %s has %d and %d of them free",
+		return nil, fmt.Errorf("%w: %v needs %d memory units, %s has %d and %d of them free",
 			ErrNoPlacement, profiles, units, m.Name, m.units(), free)
 	}
 
@@ -62,7 +62,7 @@ func (m Model) PlaceAll(profiles []string, used []Placement) ([]Placement, error
 		return false
 	}
 	if !place(0) {
-		return nil, fmt.Errorf("%w: %v beside %v on a %s; %d units are free but no arrangement has every slice at a legal start",
+		return nil, fmt.Errorf("%w: %v beside %v on %s; %d units are free but no arrangement has every slice at a legal start",
 			ErrNoPlacement, profiles, used, m.Name, free)
 	}
 	return placed, nil
