@@ -16,14 +16,14 @@ func apart(t testing.TB) *berth {
 	return p
 }
 
-// join starts the agent, the first time with a token of its own.
+// join starts the agent, the first time by the command that the portal shows.
 func (p *berth) join() {
 	t := p.t
 	t.Helper()
-	var join struct{ Token string }
+	var join struct{ Command string }
 	p.operator().must(http.StatusCreated, http.MethodPost, "/api/v1/nodes/join-tokens", nil, &join)
-	p.agent = start(t, []string{"BERTH_TOKEN=" + join.Token}, "agent", "--portal", p.base, "--name", "harbour",
-		"--data", filepath.Join(p.dir, "agent"), "--simulate", "a100-80gb:1")
+	shown := strings.Fields(join.Command)[1:] // without the program's name
+	p.agent = start(t, nil, append(shown, "--name", "harbour", "--data", filepath.Join(p.dir, "agent"), "--simulate", "a100-80gb:1")...)
 	p.untilOnline()
 }
 

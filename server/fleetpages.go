@@ -60,7 +60,7 @@ func (s *Server) joinToken(c echo.Context) error {
 		return err
 	}
 	return s.showFleet(c, http.StatusCreated, &web.JoinCommand{
-		Command: "berth agent --portal " + s.base(c) + " --join " + token,
+		Command: joinCommand(s.base(c), token),
 		Expires: "It joins one node, and works until " + row.ExpiresAt.Time().Format("15:04") + " UTC.",
 	})
 }
