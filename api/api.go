@@ -252,12 +252,19 @@ type Node struct {
 	ID           string    `json:"id"`
 	Name         string    `json:"name"`
 	State        string    `json:"state" enum:"online,offline"`
+	Cordoned     bool      `json:"cordoned" doc:"Nothing new starts there; what runs goes on"`
 	SeenAt       Time      `json:"seen_at"`
 	AgentVersion string    `json:"agent_version"`
 	Runtime      string    `json:"runtime" doc:"How instances are run there"`
 	Simulated    bool      `json:"simulated" doc:"Its devices are a simulator's"`
 	ClockSkewMS  int64     `json:"clock_skew_ms"`
 	CreatedAt    time.Time `json:"created_at"`
+}
+
+// RetiredNode says what giving a node up ended.
+type RetiredNode struct {
+	ID        string `json:"id"`
+	Instances int    `json:"instances" doc:"How many were terminated with it"`
 }
 
 // Device is one accelerator.

@@ -113,6 +113,11 @@ func (s *Service) fullProblem(tx *store.Tx, err error, sites []site, sku gpu.SKU
 		out.Next = "Start it when the node is back, or launch a new instance elsewhere; the disk is kept."
 		return out
 	}
+	if node.Cordoned {
+		out.What = fmt.Sprintf("Node %s, which has the disk of %s, is closed to new starts, for maintenance.", node.Name, in.Name)
+		out.Next = "Start it when the node is open again, or launch a new instance elsewhere; the disk is kept."
+		return out
+	}
 	out.What = fmt.Sprintf("Node %s, which has the disk of %s, has no %s free: what it held before is rented now.", node.Name, in.Name, sku.Name())
 	out.Next = "Try again when an instance on that node has ended, or launch a new one elsewhere; the disk is kept."
 	return out

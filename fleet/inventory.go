@@ -39,7 +39,7 @@ func (s *Service) NodeState(ctx context.Context, id models.NodeID, st wire.State
 func (s *Service) takeIn(ctx context.Context, id models.NodeID, st wire.State, at models.Instant, fresh bool, cursor *int64) error {
 	wait := false
 	err := s.st.InTx(ctx, func(tx *store.Tx) error {
-		n, err := tx.LockNode(id)
+		n, err := lockPresent(tx, id)
 		if err != nil {
 			return err
 		}

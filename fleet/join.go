@@ -111,10 +111,14 @@ func nodeName(asked string, taken []string) string {
 	return name
 }
 
-// NodeKey returns the key that a node proves itself by. It fails with NotFound.
+// NodeKey returns the key that a node proves itself by. It fails with NotFound,
+// also for a node that was retired.
 func (s *Service) NodeKey(ctx context.Context, id models.NodeID) (key ed25519.PublicKey, err error) {
 	err = s.st.View(ctx, func(tx *store.Tx) error {
 		n, err := tx.Node(id)
+		if err == nil && n.State == models.NodeRetired {
+			return models.Missing("node", id)
+		}
 		key = n.PublicKey
 		return err
 	})

@@ -19,7 +19,7 @@ func (s *Service) NodeDisconnected(ctx context.Context, id models.NodeID, at mod
 	delete(s.waiting, id)
 	s.mu.Unlock()
 	return s.st.InTx(ctx, func(tx *store.Tx) error {
-		if _, err := tx.LockNode(id); err != nil {
+		if _, err := lockPresent(tx, id); err != nil {
 			return err
 		}
 		return tx.SetNodeOffline(id)
@@ -31,7 +31,7 @@ func (s *Service) NodeDisconnected(ctx context.Context, id models.NodeID, at mod
 // returns nil the event may be acknowledged.
 func (s *Service) NodeEvent(ctx context.Context, id models.NodeID, ev wire.Event, at models.Instant) error {
 	err := s.st.InTx(ctx, func(tx *store.Tx) error {
-		n, err := tx.LockNode(id)
+		n, err := lockPresent(tx, id)
 		if err != nil {
 			return err
 		}
@@ -65,7 +65,7 @@ func (s *Service) NodeTick(ctx context.Context, id models.NodeID, t wire.Tick, a
 	s.mu.Unlock()
 	var runs map[models.InstanceID]store.ActiveRun
 	err := s.st.InTx(ctx, func(tx *store.Tx) error {
-		n, err := tx.LockNode(id)
+		n, err := lockPresent(tx, id)
 		if err != nil {
 			return err
 		}

@@ -171,7 +171,7 @@ func wantAfter(on models.InstanceEventKind, now models.Want) models.Want {
 	switch on {
 	case models.Placed, models.StartAsked, models.RestartAsked:
 		return models.WantRunning
-	case models.TerminateAsked, models.NodeGone:
+	case models.TerminateAsked, models.NodeGone, models.NodeRetirement:
 		return models.WantGone
 	case models.StopAsked, models.MoneyEnded, models.NodeLost, models.NodeStopped, models.NodeFailed:
 		if now != models.WantGone {

@@ -95,7 +95,7 @@ func (s *Service) offers(sites []site, prices map[string]money.Rate, only string
 				continue
 			}
 			o.Total += total
-			if st.node.State == models.NodeOnline && st.freeDisk > 0 {
+			if st.node.Sells() && st.freeDisk > 0 {
 				o.Available += free
 			}
 			cpu, memory := shareOf(st, sku, model, profile)
@@ -133,7 +133,7 @@ func shareOf(st site, sku gpu.SKU, model gpu.Model, profile gpu.Profile) (milliC
 	return l.host()
 }
 
-// Images lists what can be launched on online nodes now, sorted.
+// Images lists what can be launched now, sorted.
 func (s *Service) Images(ctx context.Context) (list []string, err error) {
 	err = s.st.View(ctx, func(tx *store.Tx) error {
 		nodes, err := tx.Nodes()
@@ -146,7 +146,7 @@ func (s *Service) Images(ctx context.Context) (list []string, err error) {
 			if err != nil {
 				return err
 			}
-			if n.State == models.NodeOnline {
+			if n.Sells() {
 				online = append(online, site{node: n, host: host})
 			}
 		}

@@ -146,12 +146,12 @@ func placeMany(sites []site, sku gpu.SKU, model gpu.Model, profile gpu.Profile) 
 	return best, nil
 }
 
-// eligible keeps the sites that are online and have image and disk. When only
+// eligible keeps the sites that are online, not cordoned, and have image and disk. When only
 // image or disk is in the way it says so beside that field.
 func eligible(sites []site, r request) ([]site, error) {
 	var online, withImage, able []site
 	for _, s := range sites {
-		if s.node.State != models.NodeOnline || (r.node != "" && s.node.ID != r.node) {
+		if !s.node.Sells() || (r.node != "" && s.node.ID != r.node) {
 			continue
 		}
 		online = append(online, s)
@@ -168,7 +168,7 @@ func eligible(sites []site, r request) ([]site, error) {
 	case len(able) > 0:
 		return able, nil
 	case len(online) == 0:
-		return nil, noCapacity(r.sku, "no node that could run it is online")
+		return nil, noCapacity(r.sku, "no node that could run it is online and open")
 	case len(withImage) == 0:
 		wrong.Add("image", fmt.Sprintf("No node offers this image now. Choose one of: %s.", strings.Join(images(online), ", ")))
 	default:
@@ -233,7 +233,7 @@ func alternatives(sites []site, wanted gpu.SKU) []string {
 		for _, profile := range model.Sold() {
 			sku := gpu.SKUFor(model.ID, profile.Name, 1)
 			for _, s := range sites {
-				if n, _ := countFit(s, sku, model, profile); n > 0 && s.node.State == models.NodeOnline && sku.ID != wanted.ID {
+				if n, _ := countFit(s, sku, model, profile); n > 0 && s.node.Sells() && sku.ID != wanted.ID {
 					options = append(options, option{sku.ID, abs(sku.MemoryMiB() - wanted.MemoryMiB())})
 					break
 				}

@@ -92,7 +92,11 @@ func viewInstances(tx *store.Tx, list []models.Instance) ([]InstanceView, error)
 	for i, in := range list {
 		ids[i], spanIDs[i] = in.ID, billing.SpanID(in)
 	}
-	nodes, err := tx.Nodes()
+	nodeIDs := make([]models.NodeID, len(list))
+	for i, in := range list {
+		nodeIDs[i] = in.NodeID
+	}
+	nodes, err := tx.NodesByID(nodeIDs)
 	if err != nil {
 		return nil, err
 	}
@@ -122,17 +126,16 @@ func viewInstances(tx *store.Tx, list []models.Instance) ([]InstanceView, error)
 		out[i] = InstanceView{Instance: in, Slices: []SliceView{}}
 		byID[in.ID] = &out[i]
 	}
-	byNode := map[models.NodeID]models.Node{}
 	simulated := map[models.NodeID]bool{}
 	for _, n := range nodes {
 		host, err := hostOf(n)
 		if err != nil {
 			return nil, err
 		}
-		byNode[n.ID], simulated[n.ID] = n, host.Simulated
+		simulated[n.ID] = host.Simulated
 	}
 	for i := range out {
-		n := byNode[out[i].NodeID]
+		n := nodes[out[i].NodeID]
 		out[i].NodeName, out[i].NodeState, out[i].Simulated = n.Name, n.State, simulated[n.ID]
 	}
 	for _, l := range own {

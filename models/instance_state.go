@@ -39,13 +39,14 @@ const (
 	StartAsked     InstanceEventKind = "start_asked"
 	RestartAsked   InstanceEventKind = "restart_asked"
 	TerminateAsked InstanceEventKind = "terminate_asked"
-	MoneyEnded     InstanceEventKind = "money_ended" // the portal's own finding; the node usually is first
-	NodeLost       InstanceEventKind = "node_lost"   // silent for too long
+	MoneyEnded     InstanceEventKind = "money_ended"  // the portal's own finding; the node usually is first
+	NodeLost       InstanceEventKind = "node_lost"    // silent for too long
+	NodeRetirement InstanceEventKind = "node_retired" // by the operator: it never comes back
 )
 
 // InstanceEventKinds lists all events.
 var InstanceEventKinds = []InstanceEventKind{Placed, NodePulling, NodeStarting, NodeRunning, NodeStopped, NodeFailed, NodeGone,
-	StopAsked, StartAsked, RestartAsked, TerminateAsked, MoneyEnded, NodeLost}
+	StopAsked, StartAsked, RestartAsked, TerminateAsked, MoneyEnded, NodeLost, NodeRetirement}
 
 // MeterEffect is what a move does to the usage span of the run.
 type MeterEffect string
@@ -66,7 +67,7 @@ type LeaseEffect string
 const (
 	LeaseKeep    LeaseEffect = "keep"
 	LeaseTake    LeaseEffect = "take"
-	LeaseRelease LeaseEffect = "release" // only when the node said that the slice is free
+	LeaseRelease LeaseEffect = "release" // only when the node said that the slice is free, or is no more itself
 )
 
 // Move is one allowed change of state with its effects.
@@ -129,6 +130,15 @@ var InstanceMoves = []Move{
 	{Lost, NodeFailed, Stopped, MeterKeep, LeaseRelease},
 	{Lost, NodeGone, Terminated, MeterKeep, LeaseRelease},
 	{Lost, TerminateAsked, Stopping, MeterKeep, LeaseKeep},
+
+	{Placing, NodeRetirement, Terminated, MeterKeep, LeaseRelease},
+	{Pulling, NodeRetirement, Terminated, MeterKeep, LeaseRelease},
+	{Starting, NodeRetirement, Terminated, MeterKeep, LeaseRelease},
+	{Running, NodeRetirement, Terminated, MeterCloseConfirmed, LeaseRelease},
+	{Stopping, NodeRetirement, Terminated, MeterCloseConfirmed, LeaseRelease},
+	{Stopped, NodeRetirement, Terminated, MeterKeep, LeaseKeep},
+	{Failed, NodeRetirement, Terminated, MeterKeep, LeaseKeep},
+	{Lost, NodeRetirement, Terminated, MeterKeep, LeaseRelease},
 }
 
 // Next returns the move that on makes from s, or a Conflict naming both.

@@ -54,11 +54,11 @@ func TestEveryPair(t *testing.T) {
 
 // TestEffects holds what must be true of the columns, whatever moves are added.
 func TestEffects(t *testing.T) {
-	fromNode := []models.InstanceEventKind{models.NodeStopped, models.NodeFailed, models.NodeGone}
+	fromNode := []models.InstanceEventKind{models.NodeStopped, models.NodeFailed, models.NodeGone, models.NodeRetirement}
 	for _, m := range models.InstanceMoves {
 		name := fmt.Sprintf("%s on %s", m.From, m.On)
 		if m.Lease == models.LeaseRelease && !slices.Contains(fromNode, m.On) {
-			t.Errorf("%s releases a lease, though the node did not say that the slice is free", name)
+			t.Errorf("%s releases a lease, though the node did not say that the slice is free, and is there", name)
 		}
 		if m.From.Active() && !m.To.Active() && m.Lease != models.LeaseRelease {
 			t.Errorf("%s leaves the slices behind", name)
@@ -154,7 +154,7 @@ func lifecyclePage() string {
 		"- meter **close at confirmed**: the span ends at the last second that was confirmed.\n" +
 		"- meter **keep**: no change. A run that ends before it was usable costs nothing, and its hold is given back.\n" +
 		"- lease **take**: in the same transaction as the hold; a unit of a card can be held once.\n" +
-		"- lease **release**: only when the node said that the slice is free.\n")
+		"- lease **release**: only when the node said that the slice is free, or is no more itself.\n")
 	return b.String()
 }
 
@@ -175,6 +175,7 @@ var eventMeanings = []struct {
 	{models.TerminateAsked, "renter", "End the run and erase the disk."},
 	{models.MoneyEnded, "portal", "The wallet does not cover what the node reports. The node usually stops it first."},
 	{models.NodeLost, "portal", "The node has been silent for too long."},
+	{models.NodeRetirement, "operator", "The node never comes back: what was there, disks too, is gone."},
 }
 
 func TestEveryEventIsExplained(t *testing.T) {

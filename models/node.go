@@ -6,6 +6,7 @@ import "berth/gpu"
 const (
 	NodeOnline  = "online"
 	NodeOffline = "offline"
+	NodeRetired = "retired" // by the operator, for good: it is history
 )
 
 // Node is a host that runs an agent. Its identity is its key.
@@ -22,7 +23,11 @@ type Node struct {
 	ClockSkewMS  int64  // node clock − portal clock at the last state
 	SeenAt       Instant
 	CreatedAt    Instant `gorm:"autoCreateTime:false"`
+	Cordoned     bool    // by the operator: what runs goes on, nothing new starts
 }
+
+// Sells tells whether something new may start on a node.
+func (n Node) Sells() bool { return n.State == NodeOnline && !n.Cordoned }
 
 // Device states.
 const (

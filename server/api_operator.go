@@ -18,6 +18,9 @@ func (a *restAPI) operatorOperations() {
 	operate(a, mayOperate, huma.Operation{OperationID: "list-nodes", Method: http.MethodGet, Path: "/nodes", Summary: "Operator: the fleet"}, a.listNodes)
 	operate(a, mayOperate, huma.Operation{OperationID: "list-devices", Method: http.MethodGet, Path: "/devices", Summary: "Operator: every card and who holds what of it"}, a.listDevices)
 	operate(a, mayOperate, huma.Operation{OperationID: "create-join-token", Method: http.MethodPost, Path: "/nodes/join-tokens", Summary: "Operator: a one-time token for a new node", DefaultStatus: http.StatusCreated}, a.createJoinToken)
+	operate(a, mayOperate, huma.Operation{OperationID: "cordon-node", Method: http.MethodPost, Path: "/nodes/{id}/cordon", Summary: "Operator: nothing new starts on a node; what runs goes on"}, a.cordonNode(true))
+	operate(a, mayOperate, huma.Operation{OperationID: "uncordon-node", Method: http.MethodPost, Path: "/nodes/{id}/uncordon", Summary: "Operator: open a node to rentals again"}, a.cordonNode(false))
+	operate(a, mayOperate, huma.Operation{OperationID: "retire-node", Method: http.MethodPost, Path: "/nodes/{id}/retire", Summary: "Operator: give up a node that never comes back; its instances are terminated"}, a.retireNode)
 	operate(a, mayOperate, huma.Operation{OperationID: "list-prices", Method: http.MethodGet, Path: "/prices", Summary: "Operator: the price list, each SKU's rows newest first"}, a.listPrices)
 	operate(a, mayOperate, huma.Operation{OperationID: "set-price", Method: http.MethodPost, Path: "/prices", Summary: "Operator: a price from a moment on; running instances keep theirs", DefaultStatus: http.StatusCreated}, a.setPrice)
 	operate(a, mayOperate, huma.Operation{OperationID: "close-invoice", Method: http.MethodPost, Path: "/invoices/close", Summary: "Operator: bill an account up to a moment, without waiting for the month's end", DefaultStatus: http.StatusCreated}, a.closeInvoice)
@@ -25,10 +28,33 @@ func (a *restAPI) operatorOperations() {
 
 func (a *restAPI) listNodes(ctx context.Context, _ caller, _ *empty) (*list[api.Node], error) {
 	nodes, err := a.fleet.Nodes(ctx)
-	return listOf(nodes, "", func(n fleet.NodeView) api.Node {
-		return api.Node{ID: string(n.ID), Name: n.Name, State: n.State, SeenAt: timeJSON(n.SeenAt), AgentVersion: n.AgentVersion,
-			Runtime: n.HostInfo.Runtime.Mode, Simulated: n.HostInfo.Simulated, ClockSkewMS: n.ClockSkewMS, CreatedAt: n.CreatedAt.Time()}
-	}), err
+	return listOf(nodes, "", nodeJSON), err
+}
+
+func nodeJSON(n fleet.NodeView) api.Node {
+	return api.Node{ID: string(n.ID), Name: n.Name, State: n.State, Cordoned: n.Cordoned, SeenAt: timeJSON(n.SeenAt), AgentVersion: n.AgentVersion,
+		Runtime: n.HostInfo.Runtime.Mode, Simulated: n.HostInfo.Simulated, ClockSkewMS: n.ClockSkewMS, CreatedAt: n.CreatedAt.Time()}
+}
+
+func (a *restAPI) cordonNode(cordoned bool) func(context.Context, caller, *ByID) (*one[api.Node], error) {
+	return func(ctx context.Context, _ caller, in *ByID) (*one[api.Node], error) {
+		if err := a.fleet.Cordon(ctx, models.NodeID(in.ID), cordoned); err != nil {
+			return nil, err
+		}
+		n, _, err := a.fleet.Node(ctx, models.NodeID(in.ID))
+		if err != nil {
+			return nil, err
+		}
+		return oneOf(nodeJSON(n)), nil
+	}
+}
+
+func (a *restAPI) retireNode(ctx context.Context, _ caller, in *ByID) (*one[api.RetiredNode], error) {
+	ended, err := a.fleet.Retire(ctx, models.NodeID(in.ID), models.At(a.now()))
+	if err != nil {
+		return nil, err
+	}
+	return oneOf(api.RetiredNode{ID: in.ID, Instances: ended}), nil
 }
 
 func (a *restAPI) listDevices(ctx context.Context, _ caller, _ *empty) (*list[api.Device], error) {

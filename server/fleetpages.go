@@ -66,7 +66,10 @@ func (s *Server) joinToken(c echo.Context) error {
 }
 
 // nodePage handles GET /fleet/{id}.
-func (s *Server) nodePage(c echo.Context) error {
+func (s *Server) nodePage(c echo.Context) error { return s.showNode(c, http.StatusOK, "") }
+
+// showNode draws a node; refused is why something that was asked was not done.
+func (s *Server) showNode(c echo.Context, status int, refused string) error {
 	n, on, err := s.fleet.Node(c.Request().Context(), models.NodeID(c.Param("id")))
 	if err != nil {
 		return err
@@ -88,10 +91,14 @@ func (s *Server) nodePage(c echo.Context) error {
 		return err
 	}
 	v := nodeView(n, on, names, k)
+	v.Upkeep = upkeepView(n.Node, len(on))
 	if v.Layout, err = s.layout(c, n.Name, web.NavFleet); err != nil {
 		return err
 	}
-	return s.render(c, http.StatusOK, web.NodePage(v))
+	if refused != "" {
+		v.Flash = &web.Flash{Tone: web.ToneFailed, Text: refused}
+	}
+	return s.render(c, status, web.NodePage(v))
 }
 
 // prices handles GET /prices.

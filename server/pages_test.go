@@ -294,3 +294,20 @@ func TestLongListsArePaged(t *testing.T) {
 	}
 	t.Logf("a page of %d rows out of 2,000 takes %v, %d bytes before compression", rowsPerPage, time.Since(began)/times, len(page.body))
 }
+
+func TestOperatorCordonsAndRetiresANode(t *testing.T) {
+	w := newWorld(t)
+	op := w.operator()
+	node := w.addNode()
+	at := "/fleet/" + string(node)
+	op.get(at).wants(t, http.StatusOK, "Cordon</button>")
+	op.post(at+"/cordon").leadsTo(t, at)
+	op.get(at).wants(t, http.StatusOK, "Cordoned", "Open to rentals", "Nothing new starts there now.")
+	op.post(at+"/retire", "confirm", "kestrel").wants(t, http.StatusConflict, "kestrel is connected, so it cannot be retired.")
+	op.post(at+"/uncordon").leadsTo(t, at)
+	w.must(w.fleet.NodeDisconnected(t.Context(), node, models.At(time.Now())))
+	op.post(at+"/retire", "confirm", "kestrl").wants(t, http.StatusUnprocessableEntity, "Type kestrel to confirm", "Retire kestrel?")
+	op.post(at+"/retire", "confirm", "kestrel").leadsTo(t, "/fleet")
+	op.get("/fleet").wants(t, http.StatusOK, "kestrel is retired")
+	op.get(at).wants(t, http.StatusNotFound)
+}

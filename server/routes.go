@@ -72,6 +72,9 @@ func (s *Server) routes() []route {
 		{get, "/fleet/accounts", mayOperate, s.accounts},
 		{post, "/accounts/:id/close-invoice", mayOperate, s.closeInvoice},
 		{get, "/fleet/:id", mayOperate, s.nodePage},
+		{post, "/fleet/:id/cordon", mayOperate, s.cordon},
+		{post, "/fleet/:id/uncordon", mayOperate, s.uncordon},
+		{post, "/fleet/:id/retire", mayOperate, s.retire},
 		{get, "/prices", mayOperate, s.prices},
 		{post, "/prices", mayOperate, s.setPrice},
 	}

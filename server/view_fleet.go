@@ -65,6 +65,9 @@ func nodeState(n fleet.NodeView) (string, web.Tone) {
 	if n.State != models.NodeOnline {
 		return "No heartbeat", web.ToneFailed
 	}
+	if n.Cordoned {
+		return "Cordoned", web.ToneWarn
+	}
 	sick := 0
 	for _, d := range n.Devices {
 		if d.State != models.DeviceOK {
@@ -176,7 +179,7 @@ func nodeNeeds(n fleet.NodeView, at models.Instant) (out []web.Alert) {
 	href, link := "/fleet/"+string(n.ID), "Look at "+n.Name
 	if n.State != models.NodeOnline {
 		a := web.Alert{Tone: web.ToneFailed, Word: "No heartbeat", At: clockTime(n.SeenAt, time.UTC), Lead: n.Name + " was last seen " + ago(n.SeenAt, at, time.UTC) + ".",
-			Text: "Nothing of it is sold.", Next: "look whether the agent runs there and reaches this portal.", Href: href, Link: link}
+			Text: "Nothing of it is sold.", Next: "look whether the agent runs there and reaches this portal; if the machine never comes back, retire it on its page.", Href: href, Link: link}
 		if n.SeenAt.IsZero() {
 			a.Lead, a.At = n.Name+" has joined and was never linked.", ""
 		}

@@ -74,6 +74,15 @@ type NodeView struct {
 	// Instances are those on this node now.
 	Instances []NodeInstance
 	Events    []Event
+	Upkeep    Upkeep
+}
+
+// Upkeep is what an operator can do with a node now.
+type Upkeep struct {
+	// Cordoned offers to open it again instead of closing it.
+	Cordoned bool
+	// Retire is what giving it up does; empty when that cannot be done now.
+	Retire []Consequence
 }
 
 // LadderStep is one way of isolating an instance that the agent has tried.

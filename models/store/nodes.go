@@ -23,9 +23,39 @@ func (tx *Tx) LockNode(id models.NodeID) (n models.Node, err error) {
 	return n, lookup("node", id, tx.forUpdate().First(&n, "id = ?", id).Error)
 }
 
-// Nodes lists all nodes by name.
+// Nodes lists the nodes that are not retired, by name.
 func (tx *Tx) Nodes() (list []models.Node, err error) {
-	return list, tx.db.Order("name").Find(&list).Error
+	return list, tx.db.Order("name").Find(&list, "state <> ?", models.NodeRetired).Error
+}
+
+// NodesByID reads several, retired ones too.
+func (tx *Tx) NodesByID(ids []models.NodeID) (map[models.NodeID]models.Node, error) {
+	var list []models.Node
+	if err := tx.db.Find(&list, "id IN ?", ids).Error; err != nil {
+		return nil, err
+	}
+	out := make(map[models.NodeID]models.Node, len(list))
+	for _, n := range list {
+		out[n.ID] = n
+	}
+	return out, nil
+}
+
+// SetCordoned closes a node to new rentals, or opens it again.
+func (tx *Tx) SetCordoned(id models.NodeID, cordoned bool) error {
+	tx.Changed("fleet")
+	return tx.db.Model(&models.Node{}).Where("id = ?", id).Update("cordoned", cordoned).Error
+}
+
+// RetireNode ends a locked node under another name: nobody can speak for it any
+// more, its own name is free, and its cards may be another's.
+func (tx *Tx) RetireNode(n models.Node, name string) error {
+	tx.Changed("fleet")
+	if err := tx.PutDevices(n.ID, nil); err != nil {
+		return err
+	}
+	return tx.db.Model(&models.Node{}).Where("id = ?", n.ID).Updates(map[string]any{
+		"state": models.NodeRetired, "name": name, "public_key": []byte("retired " + string(n.ID))}).Error
 }
 
 // NodeNames returns the names in use.

@@ -1,0 +1,2 @@
+-- +goose Up
+ALTER TABLE nodes ADD COLUMN "cordoned" numeric NOT NULL DEFAULT false;
