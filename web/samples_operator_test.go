@@ -53,9 +53,9 @@ func operatorSamples() map[string]templ.Component {
 		"fleet-join":  FleetPage(joined),
 		"fleet-empty": FleetPage(FleetView{Layout: operator("Fleet", "/fleet"), Summary: "No nodes yet."}),
 		"node":        NodePage(node),
-		"node-empty":  NodePage(NodeView{Layout: operator("tern", "/fleet/n-2"), ID: "n-2", Name: "tern", State: "No heartbeat", Tone: ToneFailed, Detail: "seen 4 min ago",
+		"node-empty": NodePage(NodeView{Layout: operator("tern", "/fleet/n-2"), ID: "n-2", Name: "tern", State: "No heartbeat", Tone: ToneFailed, Detail: "seen 4 min ago",
 			Upkeep: Upkeep{Cordoned: true, Retire: []Consequence{{Text: "2 instances there will be terminated, and their disks are gone."}, {Keep: true, Text: "What they hold is free."}}}}),
-		"prices":      PricesPage(prices), "prices-error": PricesPage(bad),
+		"prices": PricesPage(prices), "prices-error": PricesPage(bad),
 		"accounts": AccountsPage(AccountsView{Layout: operator("Accounts", "/fleet/accounts"), Rows: []AccountRow{
 			{ID: "a-1", Name: "Ada Keel", Owner: "ada@example.org", Balance: "$182.40", MonthToDate: "$3.91", Instances: "2 running", CanClose: true},
 			{ID: "a-2", Name: "Tidemark Lab", Owner: "lab@example.org", Balance: "$0.00", MonthToDate: "$0.00", Instances: "none"},
