@@ -157,6 +157,7 @@ func (a *Agent) state(ctx context.Context, sup *supervisor, host wire.Host) (wir
 	generation := sup.desired.Generation
 	sup.mu.Unlock()
 	last := sup.journal.lastSeq()
+	inventory := sup.faults.version()
 	instances, err := sup.observed(ctx)
 	if err != nil {
 		return wire.State{}, err
@@ -176,5 +177,6 @@ func (a *Agent) state(ctx context.Context, sup *supervisor, host wire.Host) (wir
 		Host:         host,
 		Devices:      describeDevices(cards, append(before, sup.slicer.grants.all()...)),
 		Instances:    instances,
+		Inventory:    inventory,
 	}, nil
 }

@@ -1,11 +1,13 @@
 package agent
 
 import (
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"berth/agent/device/simulator"
 	"berth/gpu"
 	"berth/wire"
 )
@@ -294,5 +296,39 @@ func TestCancelInTheMiddle(t *testing.T) {
 	}
 	if left, err := n.box.List(t.Context()); err != nil || len(left) != 0 {
 		t.Errorf("left in the runtime: %v %v", left, err)
+	}
+}
+
+// A card fails under a slice: its run ends at once with the reason, its
+// neighbour on another card goes on, and ticks say that the inventory is another.
+func TestCardFails(t *testing.T) {
+	n := newNode(t)
+	n.begin()
+	p := n.portal
+	sick, well := n.card(0), n.card(1)
+	p.put(desired(1, want("i1", wire.WantRunning, slice(t, sick, "1g.10gb", 3)), want("i2", wire.WantRunning, slice(t, well, "1g.10gb", 3))))
+	p.untilPhase("i1", wire.PhaseRunning)
+	p.untilPhase("i2", wire.PhaseRunning)
+	before := p.state().Inventory
+	if err := simulator.SetFault(filepath.Join(n.dir, "simulator"), sick, 79); err != nil {
+		t.Fatal(err)
+	}
+	s := p.until("the card to be sick", func(s wire.State) bool { return s.Devices[0].Health != "ok" && s.Inventory != before })
+	if !strings.Contains(s.Devices[0].Health, "Xid 79") || s.Devices[1].Health != "ok" {
+		t.Errorf("%+v", s.Devices)
+	}
+	ended := p.untilPhase("i1", wire.PhaseStopped)
+	if ended.Reason != wire.ReasonFault || !strings.Contains(ended.Detail, "fallen off the bus") {
+		t.Errorf("it ended for %q: %s", ended.Reason, ended.Detail)
+	}
+	if o, _ := instanceOf(p.state(), "i2"); o.Phase != wire.PhaseRunning {
+		t.Errorf("the neighbour is %s", o.Phase)
+	}
+	if err := simulator.SetFault(filepath.Join(n.dir, "simulator"), sick, 0); err != nil {
+		t.Fatal(err)
+	}
+	s = p.until("the card to be well", func(s wire.State) bool { return s.Devices[0].Health == "ok" })
+	if len(s.Devices[0].Slices) != 0 {
+		t.Errorf("after its reset it has %v", s.Devices[0].Slices)
 	}
 }

@@ -91,10 +91,15 @@ func (s *sampler) sample(ctx context.Context, seq int64) wire.Tick {
 	}
 	s.follow(ctx, instances)
 
+	granted := sup.slicer.grants.all()
 	cards, err := s.devices.Inventory(ctx)
-	if err != nil {
+	switch {
+	case err != nil:
 		sup.log.Warn("devices could not be sampled", "error", err)
+	case sup.faults.see(describeDevices(cards, append(granted, sup.slicer.grants.all()...))):
+		sup.sweep(ctx) // whoever runs on a card that failed ends now
 	}
+	t.Inventory = sup.faults.version()
 	for _, c := range cards {
 		r := s.read(ctx, c.UUID)
 		t.Devices = append(t.Devices, wire.DeviceSample{UUID: c.UUID, UtilizationPercent: r.UtilizationPercent, MemoryMiB: r.MemoryMiB, TemperatureC: r.TemperatureC, PowerW: r.PowerW})

@@ -110,6 +110,20 @@ next:
 	return given, missing, nil
 }
 
+// fault returns what is wrong with a card that the instance holds a part of;
+// empty while all are well.
+func (s *slicer) fault(ctx context.Context, instance string) (string, error) {
+	cards, err := s.devices.Inventory(ctx)
+	for _, h := range s.grants.of(instance) {
+		for _, c := range cards {
+			if c.UUID == h.DeviceUUID && c.Health != device.HealthOK {
+				return c.Health, nil
+			}
+		}
+	}
+	return "", err
+}
+
 // release destroys all the instance holds. Nothing held is success.
 func (s *slicer) release(ctx context.Context, instance string) error {
 	for _, h := range s.grants.of(instance) {

@@ -50,6 +50,11 @@ func (w *worker) tend(ctx context.Context, o order, seen runtime.Observed) (time
 	}
 	w.showRun(seen)
 	w.slicer.occupy(w.id)
+	if fault, err := w.slicer.fault(ctx, w.id); err != nil {
+		return 0, err
+	} else if fault != "" {
+		return w.stop(ctx, seen.Run, verdict{reason: wire.ReasonFault, detail: fault}, w.grace)
+	}
 	if _, missing, err := w.slicer.given(ctx, w.id); err != nil {
 		return 0, err
 	} else if n, all := len(missing), len(w.slicer.grants.of(w.id)); n > 0 {

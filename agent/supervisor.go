@@ -33,6 +33,7 @@ type supervisor struct {
 	now     func() time.Time
 	log     *slog.Logger
 
+	faults  faults
 	running sync.WaitGroup
 	puts    sync.Mutex // one desired state at a time, to the disk and then to mu
 

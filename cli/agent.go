@@ -35,6 +35,7 @@ and the token dies. After that only --data is needed.`,
 			return runAgent(ctx, f, logger(cmd.ErrOrStderr(), f.verbose))
 		},
 	}
+	cmd.AddCommand(newFault())
 	flags := cmd.Flags()
 	flags.StringVar(&f.portal, "portal", "", "address of the portal, such as https://berth.example")
 	flags.StringVar(&f.token, "token", "", "one-time token from the fleet page")

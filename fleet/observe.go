@@ -153,6 +153,8 @@ func ended(in models.Instance, r report) happening {
 		h.detail = "Its start-up script failed" + code + "." + free + said + " Its log shows how far it came; start it again, or launch a new one with a corrected script."
 	case wire.ReasonDevices:
 		h.detail = "Fewer GPUs were visible inside than you rent." + free + said + " Start it again; if it happens once more, launch elsewhere and tell the operator."
+	case wire.ReasonFault:
+		h.detail = "The GPU under it failed, and it was ended at once." + said + " What it had used until then is charged. Start it again on another card of its node, or launch elsewhere; the failed card is not sold until it is well."
 	case wire.ReasonSlices:
 		h.detail = "Its slices could not be made on the card." + free + said + " Start it again, or launch another size."
 	case wire.ReasonImage:

@@ -29,6 +29,7 @@ type line struct {
 
 	mu      sync.Mutex
 	busy    bool // a goroutine writes, and frames wait for it
+	ended   bool // the goodbye was said, and nothing may follow it
 	waiting net.Buffers
 	ping    *time.Timer
 }
@@ -50,6 +51,14 @@ func newLine(conn net.Conn, patience time.Duration) *line {
 func (l *line) send(frame []byte) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.put(frame)
+}
+
+// put is send for who holds mu.
+func (l *line) put(frame []byte) {
+	if l.ended {
+		return
+	}
 	if l.busy {
 		if len(l.waiting) == lineQueue {
 			l.waiting = l.waiting[:copy(l.waiting, l.waiting[1:])]
@@ -101,18 +110,20 @@ var pingFrame = frame(websocket.PingMessage, nil)
 
 // beat keeps proxies from closing an idle socket, and finds dead ones.
 func (l *line) beat() {
-	l.send(pingFrame)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.ping.Reset(socketPing)
+	if l.put(pingFrame); !l.ended {
+		l.ping.Reset(socketPing)
+	}
 }
 
-// end says goodbye, when the line is free to, and closes the connection. It may
-// be called more than once.
+// end says goodbye, when the line is free to, and closes the connection. Only the
+// first call does anything.
 func (l *line) end(code int, why string) {
-	l.send(frame(websocket.CloseMessage, websocket.FormatCloseMessage(code, why)))
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.put(frame(websocket.CloseMessage, websocket.FormatCloseMessage(code, why)))
+	l.ended = true
 	l.ping.Stop()
 	_ = l.conn.Close()
 }

@@ -47,7 +47,7 @@ func converse(ctx context.Context, f *fleet.Service, node models.NodeID, ch *nod
 	for name, part := range map[string]func() error{
 		"desired": func() error { return pushDesired(ctx, f, node, ch) },
 		"events":  func() error { return readEvents(ctx, f, node, ch, cursor) },
-		"samples": func() error { return readSamples(ctx, f, node, ch, log) },
+		"samples": func() error { return readSamples(ctx, f, node, ch, state.Inventory, log) },
 	} {
 		parts.Go(func() {
 			if err := part(); err != nil {
@@ -122,8 +122,9 @@ func readEventStream(ctx context.Context, f *fleet.Service, node models.NodeID, 
 }
 
 // readSamples takes in the node's seconds. A tick that cannot be stored is let
-// go: the next one carries the same meter.
-func readSamples(ctx context.Context, f *fleet.Service, node models.NodeID, ch *nodeChannel, log *slog.Logger) error {
+// go: the next one carries the same meter. When one says that cards have changed,
+// the state is read again: a card that failed is off sale within the second.
+func readSamples(ctx context.Context, f *fleet.Service, node models.NodeID, ch *nodeChannel, inventory int64, log *slog.Logger) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	body, err := ch.stream(ctx, "/v1/samples")
@@ -144,6 +145,16 @@ func readSamples(ctx context.Context, f *fleet.Service, node models.NodeID, ch *
 		silent.Reset(silentLimit)
 		if err := f.NodeTick(ctx, node, tick, models.At(time.Now())); err != nil && ctx.Err() == nil && !errors.Is(err, io.EOF) {
 			log.Warn("a tick was not taken in", "error", err)
+		}
+		if tick.Inventory != inventory {
+			var state wire.State
+			if err := ch.get(ctx, "/v1/state", &state); err != nil {
+				return err
+			}
+			if err := f.NodeState(ctx, node, state, models.At(time.Now())); err != nil {
+				return err
+			}
+			inventory = state.Inventory
 		}
 	}
 }

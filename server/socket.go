@@ -75,7 +75,7 @@ func (s *sockets) live(ctx context.Context, done func(), ws *websocket.Conn, wha
 	l := newLine(ws.NetConn(), socketWrite)
 	ws.SetPingHandler(func(text string) error { l.send(frame(websocket.PongMessage, []byte(text))); return nil })
 	ws.SetCloseHandler(func(code int, _ string) error {
-		l.send(frame(websocket.CloseMessage, websocket.FormatCloseMessage(code, "")))
+		l.end(code, "")
 		return nil
 	})
 	s.open.Go(func() {

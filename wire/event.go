@@ -28,6 +28,9 @@ type Tick struct {
 	At        time.Time        `json:"at"`
 	Devices   []DeviceSample   `json:"devices"`
 	Instances []InstanceSample `json:"instances"`
+	// Inventory is that of State as of this second: another number than that of
+	// the State that was read last says to read it again.
+	Inventory int64 `json:"inventory"`
 }
 
 // DeviceSample is a whole card. A reading the device does not give is nil.

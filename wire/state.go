@@ -70,17 +70,18 @@ const (
 
 // Reason codes of PhaseStopped. A free sentence stands beside them in Detail.
 const (
-	ReasonAsked      = "asked"       // the portal wanted it stopped
-	ReasonExited     = "exited"      // its own command ended; ExitCode tells how
-	ReasonPaidUntil  = "paid_until"  // it reached PaidSeconds
-	ReasonStartup    = "startup"     // the start-up script failed
-	ReasonDevices    = "devices"     // fewer devices visible inside than granted
-	ReasonSlices     = "slices"      // the slices could not be made
-	ReasonImage      = "image"       // unknown image, or the pull failed
-	ReasonNode       = "node"        // the node's own fault
-	ReasonSupervisor = "supervisor"  // its shim was killed; seconds are the last ones it wrote
-	ReasonRebooted   = "rebooted"    // the host restarted
-	ReasonUnexpected = "unexplained" // no desired entry explained it
+	ReasonAsked      = "asked"        // the portal wanted it stopped
+	ReasonExited     = "exited"       // its own command ended; ExitCode tells how
+	ReasonPaidUntil  = "paid_until"   // it reached PaidSeconds
+	ReasonStartup    = "startup"      // the start-up script failed
+	ReasonDevices    = "devices"      // fewer devices visible inside than granted
+	ReasonSlices     = "slices"       // the slices could not be made
+	ReasonImage      = "image"        // unknown image, or the pull failed
+	ReasonNode       = "node"         // the node's own fault
+	ReasonFault      = "device_fault" // a card under it failed; Detail says how
+	ReasonSupervisor = "supervisor"   // its shim was killed; seconds are the last ones it wrote
+	ReasonRebooted   = "rebooted"     // the host restarted
+	ReasonUnexpected = "unexplained"  // no desired entry explained it
 )
 
 // Observed is what the node really has of an instance.
@@ -113,6 +114,7 @@ type State struct {
 	Host         Host       `json:"host"`
 	Devices      []Device   `json:"devices"`
 	Instances    []Observed `json:"instances"`
+	Inventory    int64      `json:"inventory"` // grows when a card comes, goes, sickens or is well again
 }
 
 // Host is the machine, as sold. When Simulated, MilliCPU and MemoryMiB describe

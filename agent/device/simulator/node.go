@@ -55,19 +55,6 @@ func (s *Simulator) liftNode(uuid string) {
 	}
 }
 
-// Fail makes a card stop answering, as one that fell off the bus (Xid 79), or
-// with an empty reason answer again.
-func (s *Simulator) Fail(card, reason string) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	c, err := s.card(card)
-	if err != nil {
-		return err
-	}
-	c.lost = reason
-	return nil
-}
-
 // Lose makes a slice vanish under whoever uses it, as after a fault that the
 // driver answers by dropping the instance.
 func (s *Simulator) Lose(slice string) error {

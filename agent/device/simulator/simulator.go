@@ -38,6 +38,7 @@ type card struct {
 	kept    *keptCard
 	model   gpu.Model
 	lost    string // why the card does not answer, if it does not
+	xid     int    // the fault that somebody gave it; 0: none
 	busy    sync.Mutex
 	heat    heat
 	holders map[string]map[string]load // device UUID → holder → what it does
@@ -85,6 +86,9 @@ func New(dir string, models []gpu.ModelID, seed uint64, log *slog.Logger) (*Simu
 func (s *Simulator) Inventory(ctx context.Context) ([]device.Card, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if err := s.feelFaults(); err != nil {
+		return nil, err
+	}
 	var out []device.Card
 	for i, c := range s.cards {
 		d := device.Card{
@@ -163,7 +167,7 @@ func (c *card) mayCreate(profile string, start int) (gpu.Placement, error) {
 	}
 	p, err := c.model.Profile(profile)
 	if err != nil || profile == gpu.Whole {
-		return gpu.Placement{}, fmt.Errorf("%w: a %s has no slices of profile %q", device.ErrNotSupported, c.model.Name, profile)
+		return gpu.Placement{}, fmt.Errorf("%w: %s has no slices of profile %q", device.ErrNotSupported, c.model.Name, profile)
 	}
 	if !slices.Contains(p.Starts, start) {
 		return gpu.Placement{}, fmt.Errorf("%w: %s starts at %v, not at %d", device.ErrNotSupported, profile, p.Starts, start)

@@ -233,21 +233,38 @@ func TestPhysics(t *testing.T) {
 	}
 }
 
-func TestLostCard(t *testing.T) {
-	s := open(t, t.TempDir(), "a100-80gb", "a100-80gb")
+func TestFaultyCard(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir, "a100-80gb", "a100-80gb")
 	ctx := t.Context()
 	card, well := s.cards[0].kept.UUID, s.cards[1].kept.UUID
-	if err := s.Fail(card, "fell off the bus (Xid 79)"); err != nil {
+	inventory := func() []device.Card {
+		t.Helper()
+		cards, err := s.Inventory(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return cards
+	}
+	if _, err := s.Create(ctx, card, "1g.10gb", 0); err != nil {
 		t.Fatal(err)
 	}
-	cards, err := s.Inventory(ctx)
-	if err != nil {
-		t.Fatal(err)
+	fault := func(xid int) {
+		t.Helper()
+		if err := SetFault(dir, card, xid); err != nil {
+			t.Fatal(err)
+		}
 	}
-	if cards[0].Health != "fell off the bus (Xid 79)" || cards[1].Health != device.HealthOK {
-		t.Errorf("health %q and %q", cards[0].Health, cards[1].Health)
+	fault(31) // a program's mistake
+	if h := inventory()[0].Health; h != device.HealthOK {
+		t.Errorf("health %q after a program's mistake", h)
 	}
-	if _, err := s.Create(ctx, card, "1g.10gb", 0); !errors.Is(err, device.ErrLost) {
+	fault(79)
+	cards := inventory()
+	if !strings.HasPrefix(cards[0].Health, "Xid 79, the GPU has fallen off the bus") || cards[1].Health != device.HealthOK || len(cards[0].Slices) != 1 {
+		t.Errorf("%+v", cards)
+	}
+	if _, err := s.Create(ctx, card, "1g.10gb", 1); !errors.Is(err, device.ErrLost) {
 		t.Errorf("create on a lost card: %v", err)
 	}
 	if _, err := s.Sample(ctx, card); !errors.Is(err, device.ErrLost) {
@@ -255,5 +272,16 @@ func TestLostCard(t *testing.T) {
 	}
 	if _, err := s.Create(ctx, well, "1g.10gb", 0); err != nil {
 		t.Errorf("the card beside it: %v", err)
+	}
+	again := open(t, dir) // a fault does not go away with the program
+	if cards, err := again.Inventory(ctx); err != nil || cards[0].Health == device.HealthOK {
+		t.Errorf("%+v, %v", cards, err)
+	}
+	fault(0)
+	if cards := inventory(); cards[0].Health != device.HealthOK || len(cards[0].Slices) != 0 || cards[0].MIG || len(cards[1].Slices) != 1 {
+		t.Errorf("after the reset %+v", cards)
+	}
+	if err := SetFault(dir, "GPU-none", 79); err == nil || !strings.Contains(err.Error(), card) {
+		t.Errorf("a card that is not there: %v", err)
 	}
 }

@@ -1,0 +1,38 @@
+package agent
+
+import (
+	"maps"
+	"sync"
+
+	"berth/wire"
+)
+
+// faults is what was last seen of the health of this node's cards.
+type faults struct {
+	mu     sync.Mutex
+	health map[string]string // by UUID, as described to the portal
+	seen   int64             // how often it was found changed
+}
+
+// see takes in the cards as they are described now, and returns whether anything
+// is different: a card came, went, sickened or is well again.
+func (f *faults) see(devices []wire.Device) bool {
+	health := make(map[string]string, len(devices))
+	for _, d := range devices {
+		health[d.UUID] = d.Health
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if maps.Equal(health, f.health) {
+		return false
+	}
+	f.health = health
+	f.seen++
+	return true
+}
+
+func (f *faults) version() int64 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.seen
+}
