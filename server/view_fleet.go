@@ -118,7 +118,7 @@ func nodeRack(n fleet.NodeView, k fleetFacts) web.NodeRack {
 			cell.Note = fmt.Sprintf("%.0f °C", *s.TemperatureC)
 		}
 		if cell.Bad {
-			cell.Note = deviceState(d)
+			cell.Note = briefly(deviceState(d))
 		}
 		r.Devices = append(r.Devices, cell)
 	}
@@ -130,6 +130,14 @@ func agentOf(n fleet.NodeView) string {
 		return ""
 	}
 	return ", agent " + n.AgentVersion
+}
+
+// briefly is how a card's state begins, for where there is little room: "Xid 79".
+func briefly(state string) string {
+	if i := strings.IndexAny(state, ",:"); i > 0 {
+		state = state[:i]
+	}
+	return strings.TrimSuffix(state, ".")
 }
 
 // deviceState is a card's state in words.
@@ -273,6 +281,9 @@ func nodeDevice(node string, d fleet.DeviceView, samples map[string]fleet.Sample
 	v := web.NodeDevice{Name: fmt.Sprintf("GPU %d", d.Index), UUID: d.UUID, Model: cardName(d), State: deviceState(d), Tone: web.ToneRunning}
 	if d.State != models.DeviceOK {
 		v.Tone = web.ToneWarn
+		if v.State = briefly(v.State); v.State != strings.TrimSuffix(d.Detail, ".") {
+			v.Note = d.Detail
+		}
 	}
 	v.Part.Bar = deviceBar(node, d)
 	if d.Facts.Partitions() {

@@ -100,7 +100,9 @@ type NodeDevice struct {
 	Name, UUID, Model string
 	State             string
 	Tone              Tone
-	Part              SlicePart
+	// Note says more of a state that is not well; empty: nothing.
+	Note string
+	Part SlicePart
 	// Readings are temperature, power, memory and utilisation, "not measurable" where so.
 	Readings []Pair
 }
