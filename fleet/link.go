@@ -64,56 +64,94 @@ func (s *Service) NodeTick(ctx context.Context, id models.NodeID, t wire.Tick, a
 	s.heard[id] = at
 	s.mu.Unlock()
 	var runs map[models.InstanceID]store.ActiveRun
-	err := s.st.InTx(ctx, func(tx *store.Tx) error {
-		n, err := lockPresent(tx, id)
-		if err != nil {
-			return err
-		}
-		if err := tx.TouchNode(n, at); err != nil {
-			return err
-		}
-		list, err := tx.ActiveRuns(id)
-		if err != nil {
-			return err
-		}
-		runs = make(map[models.InstanceID]store.ActiveRun, len(list))
-		for _, r := range list {
-			runs[r.ID] = r
-		}
-		readings := make([]billing.Reading, 0, len(list))
-		for _, i := range t.Instances {
-			r, ok := runs[models.InstanceID(i.ID)]
-			if !ok || i.Run != r.Run {
-				continue // not this node's, or a run that is over
-			}
-			switch r.State {
-			case models.Running, models.Stopping:
-				readings = append(readings, billing.Reading{Span: billing.SpanID(models.Instance{ID: r.ID, Run: r.Run}), Seconds: max(0, i.Seconds)})
-			case models.Pulling:
-				if i.Progress != (wire.Progress{Done: r.PullDone, Total: r.PullTotal}) {
-					in := models.Instance{ID: r.ID, AccountID: r.AccountID}
-					if err := tx.SetPull(in, i.Progress.Done, i.Progress.Total); err != nil {
-						return err
-					}
-				}
-			}
-		}
-		exhausted, err := s.bill.ReportAll(tx, readings, at)
-		if err != nil {
-			return err
-		}
-		for _, span := range exhausted {
-			if err := s.exhausted(tx, span, at); err != nil {
-				return err
-			}
-		}
-		return nil
+	err := s.st.InTx(ctx, func(tx *store.Tx) (err error) {
+		runs, err = s.tick(tx, id, t, everybody, at)
+		return err
 	})
+	if err != nil && ctx.Err() == nil {
+		runs, err = s.tickApart(ctx, id, t, at)
+	}
 	if err != nil {
 		return err
 	}
 	s.keep(id, t, runs, at)
 	return nil
+}
+
+// tickApart is NodeTick an account at a time, for when one of them cannot be
+// metered: the others must not pay for that with a node that seems silent. It
+// fails when none can.
+func (s *Service) tickApart(ctx context.Context, id models.NodeID, t wire.Tick, at models.Instant) (runs map[models.InstanceID]store.ActiveRun, err error) {
+	one := func(whose func(models.AccountID) bool) error {
+		return s.st.InTx(ctx, func(tx *store.Tx) (err error) {
+			runs, err = s.tick(tx, id, t, whose, at)
+			return err
+		})
+	}
+	if err := one(func(models.AccountID) bool { return false }); err != nil {
+		return nil, err
+	}
+	accounts := map[models.AccountID]bool{}
+	for _, r := range runs {
+		accounts[r.AccountID] = true
+	}
+	all := runs
+	for account := range accounts {
+		if err := one(func(a models.AccountID) bool { return a == account }); err != nil {
+			s.log.Error("the runs of an account cannot be metered", "account", account, "node", id, "error", err)
+		}
+	}
+	return all, nil
+}
+
+func everybody(models.AccountID) bool { return true }
+
+// tick meters those of a node's runs that are the account's asked for, and
+// returns all of them.
+func (s *Service) tick(tx *store.Tx, id models.NodeID, t wire.Tick, whose func(models.AccountID) bool, at models.Instant) (map[models.InstanceID]store.ActiveRun, error) {
+	n, err := lockPresent(tx, id)
+	if err != nil {
+		return nil, err
+	}
+	if err := tx.TouchNode(n, at); err != nil {
+		return nil, err
+	}
+	list, err := tx.ActiveRuns(id)
+	if err != nil {
+		return nil, err
+	}
+	runs := make(map[models.InstanceID]store.ActiveRun, len(list))
+	for _, r := range list {
+		runs[r.ID] = r
+	}
+	readings := make([]billing.Reading, 0, len(list))
+	for _, i := range t.Instances {
+		r, ok := runs[models.InstanceID(i.ID)]
+		if !ok || i.Run != r.Run || !whose(r.AccountID) {
+			continue // not this node's, or a run that is over, or another's turn
+		}
+		switch r.State {
+		case models.Running, models.Stopping:
+			readings = append(readings, billing.Reading{Span: billing.SpanID(models.Instance{ID: r.ID, Run: r.Run}), Seconds: max(0, i.Seconds)})
+		case models.Pulling:
+			if i.Progress != (wire.Progress{Done: r.PullDone, Total: r.PullTotal}) {
+				in := models.Instance{ID: r.ID, AccountID: r.AccountID}
+				if err := tx.SetPull(in, i.Progress.Done, i.Progress.Total); err != nil {
+					return nil, err
+				}
+			}
+		}
+	}
+	exhausted, err := s.bill.ReportAll(tx, readings, at)
+	if err != nil {
+		return nil, err
+	}
+	for _, span := range exhausted {
+		if err := s.exhausted(tx, span, at); err != nil {
+			return nil, err
+		}
+	}
+	return runs, nil
 }
 
 // exhausted stops the instance of a span that the wallet no longer covers.

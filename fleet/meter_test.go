@@ -94,3 +94,53 @@ func TestClockSetBackBeforeTheStart(t *testing.T) {
 	}
 	w.sound(acc)
 }
+
+// One account's ledger is broken. Its neighbours on the node are metered on, and
+// the node does not pass for silent.
+func TestOneBrokenAccountStopsNobodyElse(t *testing.T) {
+	dsn := filepath.Join(t.TempDir(), "berth.db")
+	st, err := store.Open(t.Context(), dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer st.Close()
+	w := newWorld(t, st)
+	b := w.join("kestrel", cards("rtx4090", "GPU-a", "GPU-b", "GPU-c")...)
+	var all []models.Instance
+	for _, id := range []models.AccountID{"acc_a", "acc_b", "acc_c"} {
+		in := w.launch(w.order(w.account(id, 100*money.Unit), "rtx4090"))
+		b.run(in)
+		all = append(all, in)
+	}
+	b.count(5)
+	db, err := sql.Open("sqlite", dsn)
+	w.must(err)
+	defer db.Close()
+	change := func(from, to models.AccountID) {
+		t.Helper()
+		res, err := db.Exec("UPDATE ledger_accounts SET code = ? WHERE code = ?", models.WalletCode(to), models.WalletCode(from))
+		w.must(err)
+		if n, err := res.RowsAffected(); n != 1 || err != nil {
+			t.Fatal(n, err)
+		}
+	}
+	change("acc_b", "acc_astray")
+	b.count(5)
+	for i, want := range []int64{10, 5, 10} {
+		if u := w.span(all[i], 1); u.Cursor != want {
+			t.Errorf("account %d was metered to %d, want %d", i, u.Cursor, want)
+		}
+	}
+	nodes, err := w.fleet.Nodes(w.ctx)
+	if err != nil || nodes[0].SeenAt != w.now {
+		t.Errorf("the node was seen at %v, it is %v; %v", nodes[0].SeenAt, w.now, err)
+	}
+	change("acc_astray", "acc_b") // mended: nothing was lost
+	b.count(1)
+	for _, in := range all {
+		if u := w.span(in, 1); u.Cursor != 11 {
+			t.Errorf("then %s was metered to %d", in.AccountID, u.Cursor)
+		}
+	}
+	w.sound("acc_a", "acc_b", "acc_c")
+}
