@@ -59,6 +59,7 @@ var owners = map[string][]string{
 	"github.com/spf13/":                {"cli"},
 	"github.com/a-h/templ":             {"web"},
 	"github.com/gorilla/websocket":     {"server", "agent", "tunnel"},
+	"github.com/prometheus/":           {"server", "agent"},
 	"github.com/hashicorp/yamux":       {"server", "agent", "tunnel"},
 	"golang.org/x/sys":                 {"cli", "agent", "billing/stripedouble"},
 }

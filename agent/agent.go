@@ -17,6 +17,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"path/filepath"
 	"sync"
 	"time"
@@ -43,6 +44,7 @@ type Config struct {
 	StopGrace time.Duration // between SIGTERM and SIGKILL; 0: 10 s
 	Log       *slog.Logger
 	Now       func() time.Time // nil: time.Now. Only shown and stamped, nothing is measured by it
+	Metrics   net.Listener     // where Prometheus may read the cards; nil: nowhere. Run closes it
 }
 
 // Agent is one node's program.
@@ -144,6 +146,9 @@ func (a *Agent) Run(ctx context.Context) error {
 	parts.Go(func() { samples.run(ctx) })
 	parts.Go(func() { l.run(ctx, wire.Control) })
 	parts.Go(func() { l.run(ctx, wire.Bulk) })
+	if c.Metrics != nil {
+		parts.Go(func() { serveMetrics(ctx, c.Metrics, c.Devices, host.Name, log) })
+	}
 	parts.Wait()
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
@@ -17,6 +18,7 @@ import (
 
 type agentFlags struct {
 	portal, token, name, data, simulate string
+	metrics                             string
 	allowUnisolated, verbose            bool
 }
 
@@ -42,6 +44,7 @@ and the token dies. After that only --data is needed.`,
 	flags.StringVar(&f.name, "name", "", "what the operator calls this node (default: the host's name)")
 	flags.StringVar(&f.data, "data", ".berth-agent", "directory for the node's key, its instances and their disks")
 	flags.StringVar(&f.simulate, "simulate", "", "simulate these GPUs instead of real ones, model:count,…")
+	flags.StringVar(&f.metrics, "metrics-listen", "", "where Prometheus may read the cards, such as 127.0.0.1:9400 (default: nowhere)")
 	flags.BoolVar(&f.allowUnisolated, "allow-unisolated", false, "run instances as plain processes where namespaces are refused: no isolation")
 	flags.BoolVarP(&f.verbose, "verbose", "v", false, "debug lines in the log")
 	return cmd
@@ -78,7 +81,14 @@ func runAgent(ctx context.Context, f agentFlags, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	node, err := agent.New(agent.Config{Dir: dir, PortalURL: f.portal, Version: Version(), Runtime: boxes, Devices: devices, Log: log})
+	var metrics net.Listener
+	if f.metrics != "" {
+		if metrics, err = listen(f.metrics, "--metrics-listen"); err != nil {
+			return err
+		}
+		defer metrics.Close()
+	}
+	node, err := agent.New(agent.Config{Dir: dir, PortalURL: f.portal, Version: Version(), Runtime: boxes, Devices: devices, Log: log, Metrics: metrics})
 	if err != nil {
 		return err
 	}

@@ -109,7 +109,7 @@ func openDouble(f paymentFlags, dir, portal string, kept secrets, log *slog.Logg
 	var l net.Listener
 	var err error
 	if f.listen != "" {
-		l, err = listen(f.listen)
+		l, err = listen(f.listen, "--test-payments-listen")
 	} else if l, err = net.Listen("tcp", kept.DoubleAddress); err != nil {
 		l, err = net.Listen("tcp", "127.0.0.1:0") // the kept port was taken meanwhile
 	}

@@ -74,7 +74,7 @@ func serve(ctx context.Context, f serveFlags, stdout io.Writer, log *slog.Logger
 	if err != nil {
 		return err
 	}
-	listener, err := listen(f.listen)
+	listener, err := listen(f.listen, "--listen")
 	if err != nil {
 		return err
 	}
@@ -181,14 +181,14 @@ func bootstrap(ctx context.Context, dir string, edge *server.Server, stdout io.W
 	return nil
 }
 
-// listen opens the portal's port, or says who may have it.
-func listen(address string) (net.Listener, error) {
+// listen opens a port, or says that another has it.
+func listen(address, flag string) (net.Listener, error) {
 	l, err := net.Listen("tcp", address)
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return nil, hint(fmt.Errorf("%s is in use by another program", address), "choose another with --listen 127.0.0.1:PORT (port 0 takes any)")
+		return nil, hint(fmt.Errorf("%s is in use by another program", address), "choose another with %s 127.0.0.1:PORT (port 0 takes any)", flag)
 	}
 	if err != nil {
-		return nil, hint(err, "write the address like --listen 127.0.0.1:8080")
+		return nil, hint(err, "write the address like %s 127.0.0.1:8080", flag)
 	}
 	return l, nil
 }

@@ -63,6 +63,7 @@ type Card struct {
 	MemoryMiB int
 	MIG       bool   // mode now
 	Health    string // HealthOK, or why it cannot be used
+	Xid       int    // the last fault that the driver reported by number; 0: none
 	Node      string // see Slice.Node
 	Slices    []Slice
 }

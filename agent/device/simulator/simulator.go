@@ -99,6 +99,7 @@ func (s *Simulator) Inventory(ctx context.Context) ([]device.Card, error) {
 			MemoryMiB: c.model.MemoryMiB,
 			MIG:       c.kept.MIG,
 			Health:    device.HealthOK,
+			Xid:       c.xid,
 			Node:      s.node(c.kept.UUID),
 		}
 		if c.lost != "" {
