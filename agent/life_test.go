@@ -247,14 +247,15 @@ func TestForeignSlice(t *testing.T) {
 	if _, err := n.sim.Create(t.Context(), card, "2g.20gb", 0); err != nil {
 		t.Fatal(err)
 	}
-	p.put(desired(1, want("i1", wire.WantRunning, slice(t, card, "1g.10gb", 0)), want("i2", wire.WantRunning, slice(t, card, "1g.10gb", 6)), want("i3", wire.WantRunning, slice(t, card, "2g.20gb", 0))))
-	for _, id := range []string{"i1", "i3"} {
-		if o := p.untilPhase(id, wire.PhaseStopped); o.Reason != wire.ReasonSlices || !strings.Contains(o.Detail, "insufficient resources") {
-			t.Errorf("%s ended with %q %q", id, o.Reason, o.Detail)
+	beside := want("i2", wire.WantRunning, slice(t, card, "1g.10gb", 6))
+	for i, in := range []wire.DesiredInstance{want("i1", wire.WantRunning, slice(t, card, "1g.10gb", 0)), want("i3", wire.WantRunning, slice(t, card, "2g.20gb", 0))} {
+		p.put(desired(int64(i)+1, in, beside)) // one after the other: they would claim the place from each other
+		if o := p.untilPhase(in.ID, wire.PhaseStopped); o.Reason != wire.ReasonSlices || !strings.Contains(o.Detail, "insufficient resources") {
+			t.Errorf("%s ended with %q %q", in.ID, o.Reason, o.Detail)
 		}
 	}
 	p.untilPhase("i2", wire.PhaseRunning)
-	p.put(desired(2))
+	p.put(desired(3))
 	s := p.until("i2 ended", func(s wire.State) bool { o, _ := instanceOf(s, "i2"); return o.Phase == wire.PhaseStopped })
 	if got := placements(s, card); !slices.Equal(got, []string{"2g.20gb@0"}) || !strings.HasPrefix(s.Devices[0].Health, "occupied outside Berth") {
 		t.Errorf("on the card: %v, health %q", got, s.Devices[0].Health)
