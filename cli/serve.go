@@ -28,7 +28,7 @@ type serveFlags struct {
 	seller                                                      []string
 	trustedProxies                                              []string
 	payments                                                    paymentFlags
-	verbose                                                     bool
+	newOperatorPassword, verbose                                bool
 }
 
 func newServe() *cobra.Command {
@@ -53,6 +53,7 @@ so. DATABASE_URL switches from SQLite in DIR to PostgreSQL.`,
 	flags.StringVar(&f.baseURL, "base-url", "", "origin that browsers use, such as https://berth.example; needed behind a proxy")
 	flags.StringVar(&f.currency, "currency", "USD", "currency of this installation, ISO 4217")
 	flags.StringVar(&f.operatorEmail, "operator-email", "", "e-mail of the first operator (default operator@berth.local)")
+	flags.BoolVar(&f.newOperatorPassword, "new-operator-password", false, "give the operator a new password and print it, for one who has lost it")
 	flags.StringArrayVar(&f.seller, "seller", nil, "who sells, on invoices: name, then address lines (repeat)")
 	flags.StringSliceVar(&f.trustedProxies, "trusted-proxies", nil, "networks whose X-Forwarded-For is believed, such as 10.0.0.0/8")
 	flags.BoolVarP(&f.verbose, "verbose", "v", false, "debug lines in the log")
@@ -122,7 +123,7 @@ func serve(ctx context.Context, f serveFlags, stdout io.Writer, log *slog.Logger
 	if err != nil {
 		return err
 	}
-	if err := bootstrap(ctx, dir, edge, stdout); err != nil {
+	if err := bootstrap(ctx, dir, edge, f.newOperatorPassword, stdout); err != nil {
 		return err
 	}
 
@@ -162,13 +163,13 @@ func together(ctx context.Context, parts ...func(context.Context) error) error {
 }
 
 // bootstrap makes the operator at the first start, and keeps their API token.
-func bootstrap(ctx context.Context, dir string, edge *server.Server, stdout io.Writer) error {
+func bootstrap(ctx context.Context, dir string, edge *server.Server, newPassword bool, stdout io.Writer) error {
 	path := filepath.Join(dir, operatorTokenFile)
 	old, err := os.ReadFile(path)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
-	b, err := edge.Bootstrap(ctx, strings.TrimSpace(string(old)))
+	b, err := edge.Bootstrap(ctx, strings.TrimSpace(string(old)), newPassword)
 	if err != nil {
 		return err
 	}

@@ -31,7 +31,7 @@ var access = map[string]need{
 	"GET /wallet": mayView, "POST /wallet/topups": mayPay,
 	"GET /invoices": mayView, "GET /invoices/:id": mayView,
 	"GET /account": mayView, "POST /account/sessions/revoke-all": mayView, "POST /account/sessions/:id/revoke": mayView,
-	"POST /account/tokens": mayView, "POST /account/tokens/:id/revoke": mayView,
+	"POST /account/password": mayView, "POST /account/tokens": mayView, "POST /account/tokens/:id/revoke": mayView,
 	"GET /live":  mayView,
 	"GET /fleet": mayOperate, "POST /fleet/join-tokens": mayOperate, "GET /fleet/accounts": mayOperate, "GET /fleet/:id": mayOperate,
 	"POST /fleet/:id/cordon": mayOperate, "POST /fleet/:id/uncordon": mayOperate, "POST /fleet/:id/retire": mayOperate,

@@ -20,10 +20,17 @@ const tokenNameMax = 64
 
 // account handles GET /account.
 func (s *Server) account(c echo.Context) error {
-	return s.showAccount(c, http.StatusOK, web.Field{}, "")
+	return s.showAccount(c, http.StatusOK, accountForms{})
 }
 
-func (s *Server) showAccount(c echo.Context, status int, name web.Field, fresh string) error {
+// accountForms is what was typed on the account's page and what came of it.
+type accountForms struct {
+	tokenName         web.Field
+	newToken          string
+	current, password web.Field // never with a value
+}
+
+func (s *Server) showAccount(c echo.Context, status int, f accountForms) error {
 	id, at := identityOf(c), models.At(s.now())
 	var sessions []models.Session
 	var tokens []models.Token
@@ -38,7 +45,7 @@ func (s *Server) showAccount(c echo.Context, status int, name web.Field, fresh s
 		return err
 	}
 	v := accountView(id, sessions, tokens, at)
-	v.TokenName, v.NewToken = name, fresh
+	v.TokenName, v.NewToken, v.CurrentPassword, v.NewPassword = f.tokenName, f.newToken, f.current, f.password
 	if v.Layout, err = s.layout(c, "Account", web.NavAccount); err != nil {
 		return err
 	}
@@ -73,6 +80,46 @@ func (s *Server) revokeSessions(c echo.Context) error {
 	return back(c, "/login")
 }
 
+// changePassword handles POST /account/password. It needs the present one, and
+// signs the user out everywhere else. Tokens go on: they are listed beside it.
+func (s *Server) changePassword(c echo.Context) error {
+	ctx, id, at := c.Request().Context(), identityOf(c), s.now()
+	f, err := readForm(c)
+	if err != nil {
+		return err
+	}
+	if wrong := passwordWrong(f.raw("password")); wrong != "" {
+		return s.showAccount(c, http.StatusUnprocessableEntity, accountForms{password: web.Field{Error: wrong}})
+	}
+	if wait, ok := s.limits.pair.allow(networkOf(c.RealIP())+" "+hashSecret(id.User.Email), at); !ok {
+		return tooMany(c, wait)
+	}
+	right, err := s.hasher.matches(ctx, clip(f.raw("current"), passwordMax), id.User.PasswordHash)
+	if err != nil {
+		return err
+	}
+	if !right {
+		return s.showAccount(c, http.StatusUnprocessableEntity, accountForms{current: web.Field{Error: "This is not your present password."}})
+	}
+	hash, err := s.hasher.hash(ctx, f.raw("password"))
+	if err != nil {
+		return err
+	}
+	err = s.store.InTx(ctx, func(tx *store.Tx) error {
+		if err := tx.SetPasswordHash(id.User.ID, hash); err != nil {
+			return err
+		}
+		return tx.RevokeSessions(id.User.ID, id.Session)
+	})
+	if err != nil {
+		return err
+	}
+	if err := s.done(c, "Your password is changed. You are signed out everywhere else."); err != nil {
+		return err
+	}
+	return back(c, "/account")
+}
+
 // newToken handles POST /account/tokens and shows the token, this once.
 func (s *Server) newToken(c echo.Context) error {
 	f, err := readForm(c)
@@ -81,7 +128,7 @@ func (s *Server) newToken(c echo.Context) error {
 	}
 	name, id := f.text("name"), identityOf(c)
 	if wrong := tokenNameWrong(name); wrong != "" {
-		return s.showAccount(c, http.StatusUnprocessableEntity, web.Field{Value: clip(name, tokenNameMax), Error: wrong}, "")
+		return s.showAccount(c, http.StatusUnprocessableEntity, accountForms{tokenName: web.Field{Value: clip(name, tokenNameMax), Error: wrong}})
 	}
 	var secret string
 	err = s.store.InTx(c.Request().Context(), func(tx *store.Tx) (err error) {
@@ -89,12 +136,12 @@ func (s *Server) newToken(c echo.Context) error {
 		return err
 	})
 	if models.HasCode(err, models.Conflict) {
-		return s.showAccount(c, http.StatusConflict, web.Field{Value: name, Error: problemOf(err).What + " " + problemOf(err).Next}, "")
+		return s.showAccount(c, http.StatusConflict, accountForms{tokenName: web.Field{Value: name, Error: problemOf(err).What + " " + problemOf(err).Next}})
 	}
 	if err != nil {
 		return err
 	}
-	return s.showAccount(c, http.StatusCreated, web.Field{}, secret)
+	return s.showAccount(c, http.StatusCreated, accountForms{newToken: secret})
 }
 
 // tokenNameWrong says what is wrong with a token's name; empty for nothing.

@@ -226,13 +226,21 @@ func newUser(name, email, password string) (models.User, models.Fieldset) {
 	if err != nil || parsed.Address != email || len(email) > emailMax || strings.ContainsFunc(email, isControl) {
 		bad.Add("email", "Write an e-mail address, like you@example.org.")
 	}
-	if len(password) < passwordMin {
-		bad.Add("password", "Use 12 characters or more.")
-	}
-	if len(password) > passwordMax {
-		bad.Add("password", "Use at most 1,024 characters.")
+	if wrong := passwordWrong(password); wrong != "" {
+		bad.Add("password", wrong)
 	}
 	return models.User{Name: name, Email: email}, bad
+}
+
+// passwordWrong says what is wrong with a new password; empty for nothing.
+func passwordWrong(password string) string {
+	switch {
+	case len(password) < passwordMin:
+		return "Use 12 characters or more."
+	case len(password) > passwordMax:
+		return "Use at most 1,024 characters."
+	}
+	return ""
 }
 
 func isControl(r rune) bool { return r < ' ' || r == 0x7f || r == 0x85 || r == 0x2028 || r == 0x2029 }

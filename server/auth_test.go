@@ -274,17 +274,17 @@ func TestTLSMakesCookiesStrict(t *testing.T) {
 func TestBootstrapMakesOneOperator(t *testing.T) {
 	w := newWorld(t)
 	ctx := context.Background()
-	first, err := w.server.Bootstrap(ctx, "")
+	first, err := w.server.Bootstrap(ctx, "", false)
 	w.must(err)
 	if first.Email != "operator@berth.local" || len(first.Password) < 12 || !strings.HasPrefix(first.Token, "brt_") {
 		t.Errorf("made %+v", first)
 	}
-	again, err := w.server.Bootstrap(ctx, first.Token)
+	again, err := w.server.Bootstrap(ctx, first.Token, false)
 	w.must(err)
 	if again.Password != "" || again.Token != first.Token || again.Email != first.Email {
 		t.Errorf("again %+v", again)
 	}
-	lost, err := w.server.Bootstrap(ctx, "")
+	lost, err := w.server.Bootstrap(ctx, "", false)
 	w.must(err)
 	if lost.Password != "" || lost.Token == first.Token || lost.Token == "" {
 		t.Errorf("with the file lost %+v", lost)
@@ -294,4 +294,36 @@ func TestBootstrapMakesOneOperator(t *testing.T) {
 		script.head.Set("Authorization", "Bearer "+token)
 		script.get("/fleet").wants(t, http.StatusOK)
 	}
+	b := w.browser()
+	b.post("/login", "email", first.Email, "password", first.Password).leadsTo(t, "/")
+	renewed, err := w.server.Bootstrap(ctx, lost.Token, true)
+	w.must(err)
+	if renewed.Password == "" || renewed.Password == first.Password || renewed.Token != lost.Token {
+		t.Errorf("with the password lost %+v", renewed)
+	}
+	b.get("/account").leadsTo(t, "/login?next=%2Faccount")
+	b.post("/login", "email", first.Email, "password", first.Password).wants(t, http.StatusUnauthorized)
+	b.post("/login", "email", first.Email, "password", renewed.Password).leadsTo(t, "/")
+}
+
+func TestChangeOfPassword(t *testing.T) {
+	w := newWorld(t)
+	here := w.signUp("ada@example.org")
+	there := w.browser()
+	there.post("/login", "email", "ada@example.org", "password", password).leadsTo(t, "/")
+	const next = "an even longer pass phrase"
+	here.post("/account/password", "current", password, "password", "short").wants(t, http.StatusUnprocessableEntity, "Use 12 characters or more.")
+	here.post("/account/password", "current", "not my password", "password", next).wants(t, http.StatusUnprocessableEntity, "This is not your present password.")
+	there.get("/account").wants(t, http.StatusOK)
+	here.post("/account/password", "current", password, "password", next).leadsTo(t, "/account")
+	here.get("/account").wants(t, http.StatusOK, "Your password is changed.")
+	there.get("/account").leadsTo(t, "/login?next=%2Faccount")
+	there.post("/login", "email", "ada@example.org", "password", password).wants(t, http.StatusUnauthorized)
+	there.post("/login", "email", "ada@example.org", "password", next).leadsTo(t, "/")
+	for range 20 { // whoever found an open browser cannot guess on
+		if here.post("/account/password", "current", "a guess", "password", next).StatusCode == http.StatusTooManyRequests {
+			return
+		}
+	}
+	t.Error("guesses are not limited")
 }

@@ -12,7 +12,7 @@ import (
 // Bootstrapped is what the first start made. All is shown or written once: only
 // hashes are kept.
 type Bootstrapped struct {
-	// Email is the operator's; Password is empty unless the operator was made now.
+	// Email is the operator's; Password is empty unless it was made now.
 	Email, Password string
 	// Token is the API token for the operator's scripts: the one given if it still
 	// is good, else a new one.
@@ -21,8 +21,9 @@ type Bootstrapped struct {
 
 // Bootstrap makes sure that there is an operator who can sign in, and that token,
 // the content of the operator's token file (empty if there is none), is good.
-// Calling it again changes nothing.
-func (s *Server) Bootstrap(ctx context.Context, token string) (b Bootstrapped, err error) {
+// Calling it again changes nothing, unless the operator shall have a new password,
+// for one who has lost it: it ends all their sessions.
+func (s *Server) Bootstrap(ctx context.Context, token string, newPassword bool) (b Bootstrapped, err error) {
 	at := s.now()
 	// The hash is made before the transaction, which holds the database; it is
 	// thrown away at every start but the first.
@@ -30,7 +31,7 @@ func (s *Server) Bootstrap(ctx context.Context, token string) (b Bootstrapped, e
 	hash := ""
 	if exists, err := s.hasOperator(ctx); err != nil {
 		return b, err
-	} else if !exists {
+	} else if !exists || newPassword {
 		if hash, err = s.hasher.hash(ctx, password); err != nil {
 			return b, err
 		}
@@ -42,6 +43,13 @@ func (s *Server) Bootstrap(ctx context.Context, token string) (b Bootstrapped, e
 			operator = models.User{Email: s.cfg.OperatorEmail, Name: "Operator", PasswordHash: hash, Operator: true}
 			_, err = s.createUser(tx, &operator, at)
 			b.Password = password
+		}
+		if err == nil && newPassword && b.Password == "" {
+			b.Password = password
+			if err := tx.SetPasswordHash(operator.ID, hash); err != nil {
+				return err
+			}
+			err = tx.RevokeSessions(operator.ID, "")
 		}
 		if errors.Is(err, store.ErrEmailTaken) {
 			return &models.Problem{Code: models.Conflict, What: "A user who is no operator has the operator's e-mail, " + s.cfg.OperatorEmail + ".",

@@ -62,6 +62,7 @@ func (s *Server) routes() []route {
 		{get, "/account", mayView, s.account},
 		{post, "/account/sessions/revoke-all", mayView, s.revokeSessions},
 		{post, "/account/sessions/:id/revoke", mayView, s.revokeSession},
+		{post, "/account/password", mayView, s.changePassword},
 		{post, "/account/tokens", mayView, s.newToken},
 		{post, "/account/tokens/:id/revoke", mayView, s.revokeToken},
 

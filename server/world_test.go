@@ -223,7 +223,7 @@ func (w *world) signUp(email string) *browser {
 // operator is the first operator, signed in.
 func (w *world) operator() *browser {
 	w.Helper()
-	made, err := w.server.Bootstrap(context.Background(), "")
+	made, err := w.server.Bootstrap(context.Background(), "", false)
 	w.must(err)
 	b := w.browser()
 	b.post("/login", "email", made.Email, "password", made.Password).leadsTo(w.T, "/")

@@ -12,6 +12,8 @@ type AccountView struct {
 	TokenName Field
 	// NewToken is the token just made, shown this once; empty otherwise.
 	NewToken string
+	// CurrentPassword and NewPassword say what was wrong with each.
+	CurrentPassword, NewPassword Field
 }
 
 // SessionRow is one place where the user is signed in.

@@ -33,6 +33,11 @@ func (tx *Tx) UserByEmail(email string) (u models.User, err error) {
 	return u, lookup("user", email, tx.db.First(&u, "email = ?", email).Error)
 }
 
+// SetPasswordHash gives a user another password.
+func (tx *Tx) SetPasswordHash(id models.UserID, hash string) error {
+	return tx.db.Model(&models.User{}).Where("id = ?", id).Update("password_hash", hash).Error
+}
+
 // FirstOperator reads the oldest operator: the one made at the first start. It
 // fails with a NotFound Problem when there is none yet.
 func (tx *Tx) FirstOperator() (u models.User, err error) {
