@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/labstack/echo/v4"
 
@@ -15,7 +16,7 @@ import (
 // tokensMax is how many tokens one user may hold in one account.
 const tokensMax = 100
 
-// tokenNameMax is the longest name of a token, in bytes.
+// tokenNameMax is the longest name of a token, in characters.
 const tokenNameMax = 64
 
 // account handles GET /account.
@@ -128,7 +129,7 @@ func (s *Server) newToken(c echo.Context) error {
 	}
 	name, id := f.text("name"), identityOf(c)
 	if wrong := tokenNameWrong(name); wrong != "" {
-		return s.showAccount(c, http.StatusUnprocessableEntity, accountForms{tokenName: web.Field{Value: clip(name, tokenNameMax), Error: wrong}})
+		return s.showAccount(c, http.StatusUnprocessableEntity, accountForms{tokenName: web.Field{Value: clip(name, 4*tokenNameMax), Error: wrong}})
 	}
 	var secret string
 	err = s.store.InTx(c.Request().Context(), func(tx *store.Tx) (err error) {
@@ -149,7 +150,7 @@ func tokenNameWrong(name string) string {
 	switch {
 	case name == "":
 		return "A token needs a name, so that you know it when you revoke it."
-	case len(name) > tokenNameMax || strings.ContainsFunc(name, isControl):
+	case utf8.RuneCountInString(name) > tokenNameMax || strings.ContainsFunc(name, isControl):
 		return "Use at most 64 characters, on one line."
 	}
 	return ""

@@ -73,7 +73,7 @@ var actSummaries = map[string]string{
 
 type instancesIn struct {
 	Paging
-	State      []string `query:"state" doc:"Only these states"`
+	State      []string `query:"state" enum:"queued,placing,pulling,starting,running,stopping,stopped,failed,interrupted,lost,terminated" doc:"Only these states"`
 	Terminated bool     `query:"terminated" doc:"Terminated ones too"`
 }
 

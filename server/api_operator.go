@@ -103,7 +103,7 @@ func (a *restAPI) setPrice(ctx context.Context, who caller, in *struct{ Body api
 		row.BillingMode = models.OnDemand
 	}
 	if b.EffectiveAt != nil {
-		row.EffectiveAt = models.At(*b.EffectiveAt)
+		row.EffectiveAt = max(1, models.At(*b.EffectiveAt)) // 0 would mean now; year 1 is in the past
 	}
 	made, err := a.billing.SetPrice(ctx, row, at)
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"net/mail"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/labstack/echo/v4"
 
@@ -49,7 +50,7 @@ func (s *Server) signup(c echo.Context) error {
 	}
 	u, bad := newUser(f.text("name"), f.text("email"), f.raw("password"))
 	view := web.SignupView{
-		Name:  web.Field{Value: clip(f.text("name"), nameMax), Error: bad["name"]},
+		Name:  web.Field{Value: clip(f.text("name"), 4*nameMax), Error: bad["name"]},
 		Email: web.Field{Value: clip(f.text("email"), emailMax), Error: bad["email"]}, Password: web.Field{Error: bad["password"]},
 		Next: localPath(f.text("next"), ""),
 	}
@@ -206,10 +207,9 @@ func (s *Server) logout(c echo.Context) error {
 	return back(c, "/login")
 }
 
-// Largest fields in bytes. An e-mail's is the SMTP limit.
 const (
-	nameMax  = 100
-	emailMax = 254
+	nameMax  = 100 // characters
+	emailMax = 254 // bytes: the limit of SMTP
 )
 
 // newUser reads what a sign-up says, and what is wrong with it by field.
@@ -218,7 +218,7 @@ func newUser(name, email, password string) (models.User, models.Fieldset) {
 	if name == "" {
 		bad.Add("name", "Say how you want to be called.")
 	}
-	if len(name) > nameMax || strings.ContainsFunc(name, isControl) {
+	if utf8.RuneCountInString(name) > nameMax || strings.ContainsFunc(name, isControl) {
 		bad.Add("name", "Use at most 100 characters, on one line.")
 	}
 	email = strings.ToLower(email)

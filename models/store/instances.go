@@ -124,6 +124,10 @@ func (tx *Tx) InstanceEvents(id models.InstanceID, after int64, limit int) (list
 func (tx *Tx) AccountInstances(account models.AccountID, states []models.InstanceState, cursor string, limit int) (list []models.Instance, next string, err error) {
 	q := tx.db.Where("account_id = ? AND state IN ?", account, states)
 	if cursor != "" {
+		after, err := tx.Instance(models.InstanceID(cursor))
+		if err != nil || after.AccountID != account {
+			return nil, "", badCursor(cursor)
+		}
 		q = q.Where("id < ?", cursor)
 	}
 	if err := q.Order("id DESC").Limit(limit + 1).Find(&list).Error; err != nil {

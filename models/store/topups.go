@@ -46,6 +46,10 @@ func (tx *Tx) SaveTopup(t models.Topup) error {
 func (tx *Tx) Topups(account models.AccountID, cursor string, limit int) (list []models.Topup, next string, err error) {
 	q := tx.db.Where("account_id = ?", account)
 	if cursor != "" {
+		after, err := tx.Topup(models.TopupID(cursor))
+		if err != nil || after.AccountID != account {
+			return nil, "", badCursor(cursor)
+		}
 		q = q.Where("id < ?", cursor)
 	}
 	if err := q.Order("id DESC").Limit(limit + 1).Find(&list).Error; err != nil {
