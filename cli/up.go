@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -87,6 +89,9 @@ func up(ctx context.Context, f upFlags, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
+	if portal.args, err = samePort(portal.args, base); err != nil {
+		return err
+	}
 
 	client, err := operator(dir, base)
 	if err != nil {
@@ -121,6 +126,20 @@ func up(ctx context.Context, f upFlags, stdout, stderr io.Writer) error {
 	<-ctx.Done()
 	keepers.Wait()
 	return nil
+}
+
+// samePort has a portal that is started again take the port that it has now, where
+// --listen left the choice to the system: agents and open pages know that one.
+func samePort(args []string, base string) ([]string, error) {
+	now, err := url.Parse(base)
+	if err != nil {
+		return nil, err
+	}
+	args = slices.Clone(args)
+	at := slices.Index(args, "--listen") + 1
+	host, _, err := net.SplitHostPort(args[at])
+	args[at] = net.JoinHostPort(host, now.Port())
+	return args, err
 }
 
 // simulated says what is not real under up. Whose payments they are is the

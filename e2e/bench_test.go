@@ -90,7 +90,7 @@ func BenchmarkLaunch(b *testing.B) {
 }
 
 // group lists the processes of a process group.
-func group(b *testing.B, leader int) (pids []int) {
+func group(b testing.TB, leader int) (pids []int) {
 	b.Helper()
 	stats, err := filepath.Glob("/proc/[0-9]*/stat")
 	if err != nil {

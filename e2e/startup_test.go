@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"net/http"
 	"os"
@@ -251,4 +252,33 @@ func refusal(t *testing.T, req *http.Request, status int, field string) *http.Re
 		t.Errorf("field %s is not named: %+v", field, p.Fields)
 	}
 	return res
+}
+
+// The portal of `berth up` is killed. It comes back where it was, also when the
+// port was the system's choice, and the agent finds it.
+func TestUpBringsItsPortalBack(t *testing.T) {
+	t.Parallel()
+	b := up(t)
+	ada := b.signUp("ada@example.org")
+	killed := 0
+	for _, pid := range group(t, b.up.cmd.Process.Pid) {
+		line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+		if err == nil && strings.Contains(string(line), "\x00serve\x00") {
+			killed = pid
+		}
+	}
+	if killed == 0 {
+		t.Fatal("no portal among the children")
+	}
+	if err := syscall.Kill(killed, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "the portal where it was, with its node", func() bool {
+		var offers struct{ Items []struct{ Available int } }
+		status, _ := ada.call(http.MethodGet, "/api/v1/offers?sku=h100-80gb", nil, &offers)
+		nodes, _ := b.operator().call(http.MethodGet, "/api/v1/nodes", nil, nil)
+		return status == http.StatusOK && nodes == http.StatusOK && len(offers.Items) == 1 && offers.Items[0].Available == 1
+	})
+	ada.topUp(5_000_000, "4242424242424242")
+	ada.launch("h100-80gb")
 }
