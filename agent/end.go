@@ -119,8 +119,10 @@ func (w *worker) why(o order, seen runtime.Observed) verdict {
 		}
 	case runtime.CausePaid:
 		v.reason = wire.ReasonPaidUntil
-	case runtime.CauseStartup, runtime.CauseCommand:
+	case runtime.CauseStartup:
 		v.reason = wire.ReasonStartup
+	case runtime.CauseCommand:
+		v.reason = wire.ReasonCommand
 	case runtime.CauseDevices:
 		v.reason = wire.ReasonDevices
 	case runtime.CauseLost:

@@ -162,11 +162,13 @@ func TestFailures(t *testing.T) {
 	script.Spec.StartupScript = "exit 3"
 	exits := want("exits", wire.WantRunning, slice(t, card, "1g.10gb", 2))
 	exits.Spec.Command = []string{"sh", "-c", "exit 7"}
+	missing := want("missing", wire.WantRunning, slice(t, card, "1g.10gb", 3))
+	missing.Spec.Command = []string{"/no/such"}
 	absent := want("absent", wire.WantRunning, slice(t, "GPU-none", "1g.10gb", 0))
 	undivided := want("undivided", wire.WantRunning, slice(t, whole, "1g.10gb", 0))
-	p.put(desired(1, image, script, exits, absent, undivided))
+	p.put(desired(1, image, script, exits, missing, absent, undivided))
 	for id, reason := range map[string]string{
-		"image": wire.ReasonImage, "script": wire.ReasonStartup, "exits": wire.ReasonExited,
+		"image": wire.ReasonImage, "script": wire.ReasonStartup, "exits": wire.ReasonExited, "missing": wire.ReasonCommand,
 		"absent": wire.ReasonSlices, "undivided": wire.ReasonSlices,
 	} {
 		o := p.untilPhase(id, wire.PhaseStopped)

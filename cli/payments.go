@@ -85,17 +85,18 @@ func random() string {
 // openPayments decides between Stripe and the double by the environment, and
 // refuses what is half of each.
 func openPayments(f paymentFlags, dir, portal string, kept secrets, log *slog.Logger) (*payments, error) {
-	key := os.Getenv("STRIPE_SECRET_KEY")
+	key := strings.TrimSpace(os.Getenv("STRIPE_SECRET_KEY"))
+	live := strings.HasPrefix(key, "sk_live_") || strings.HasPrefix(key, "rk_live_")
 	secret, secretGiven := os.LookupEnv("STRIPE_WEBHOOK_SECRET")
 	switch {
-	case f.test && strings.HasPrefix(key, "sk_live_"):
+	case f.test && live:
 		return nil, hint(errors.New("a live Stripe key is set beside --test-payments"), "unset STRIPE_SECRET_KEY for test payments, or leave --test-payments out to take real money")
 	case key != "" && !f.test:
 		if strings.TrimSpace(secret) == "" {
 			return nil, hint(errors.New("STRIPE_SECRET_KEY is set, but STRIPE_WEBHOOK_SECRET is empty: anybody could send us payments"), "set STRIPE_WEBHOOK_SECRET to the endpoint's signing secret (whsec_…)")
 		}
 		what := "Stripe, test mode: no real money"
-		if strings.HasPrefix(key, "sk_live_") || strings.HasPrefix(key, "rk_live_") {
+		if live {
 			what = "Stripe, live"
 		}
 		return &payments{config: stripe.Config{Key: key, WebhookSecrets: strings.Split(secret, ",")}, checkoutOrigin: "https://checkout.stripe.com", what: what}, nil

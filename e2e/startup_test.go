@@ -111,19 +111,20 @@ func TestRefusedAtStart(t *testing.T) {
 		args []string
 		want []string
 	}{
-		"a port in use":                {nil, []string{"serve", "--listen", taken.Addr().String()}, []string{"is in use", "--listen"}},
-		"a directory in use":           {nil, []string{"serve", "--listen", "127.0.0.1:0", "--data", held}, []string{"in use by another berth", "--data"}},
-		"no webhook secret":            {[]string{"STRIPE_SECRET_KEY=sk_test_x"}, []string{"serve", "--listen", "127.0.0.1:0"}, []string{"STRIPE_WEBHOOK_SECRET"}},
-		"an empty webhook secret":      {[]string{"STRIPE_SECRET_KEY=sk_test_x", "STRIPE_WEBHOOK_SECRET="}, []string{"serve", "--listen", "127.0.0.1:0"}, []string{"STRIPE_WEBHOOK_SECRET"}},
-		"a secret without a key":       {[]string{"STRIPE_WEBHOOK_SECRET=whsec_x"}, []string{"serve", "--listen", "127.0.0.1:0"}, []string{"STRIPE_SECRET_KEY"}},
-		"a live key beside the double": {[]string{"STRIPE_SECRET_KEY=sk_live_x", "STRIPE_WEBHOOK_SECRET=whsec_x"}, []string{"serve", "--listen", "127.0.0.1:0", "--test-payments"}, []string{"live", "--test-payments"}},
-		"damaged secrets":              {nil, []string{"serve", "--listen", "127.0.0.1:0", "--data", damaged}, []string{"secrets.json", "restore"}},
-		"an unknown card":              {nil, []string{"up", "--simulate", "a100-90gb:1"}, []string{"a100-90gb", "--simulate"}},
-		"too many cards":               {nil, []string{"up", "--simulate", "a100-80gb:0"}, []string{"--simulate"}},
-		"an unknown currency":          {nil, []string{"serve", "--listen", "127.0.0.1:0", "--currency", "XXX"}, []string{"XXX"}},
-		"a base address with a path":   {nil, []string{"serve", "--listen", "127.0.0.1:0", "--base-url", "https://x.example/y"}, []string{"https://x.example/y"}},
-		"an agent that never joined":   {nil, []string{"agent", "--simulate", "a100-80gb:1"}, []string{"has not joined", "--token"}},
-		"a flag from the environment":  {[]string{"BERTH_LISTEN=nonsense"}, []string{"serve"}, []string{"--listen"}},
+		"a port in use":                           {nil, []string{"serve", "--listen", taken.Addr().String()}, []string{"is in use", "--listen"}},
+		"a directory in use":                      {nil, []string{"serve", "--listen", "127.0.0.1:0", "--data", held}, []string{"in use by another berth", "--data"}},
+		"no webhook secret":                       {[]string{"STRIPE_SECRET_KEY=sk_test_x"}, []string{"serve", "--listen", "127.0.0.1:0"}, []string{"STRIPE_WEBHOOK_SECRET"}},
+		"an empty webhook secret":                 {[]string{"STRIPE_SECRET_KEY=sk_test_x", "STRIPE_WEBHOOK_SECRET="}, []string{"serve", "--listen", "127.0.0.1:0"}, []string{"STRIPE_WEBHOOK_SECRET"}},
+		"a secret without a key":                  {[]string{"STRIPE_WEBHOOK_SECRET=whsec_x"}, []string{"serve", "--listen", "127.0.0.1:0"}, []string{"STRIPE_SECRET_KEY"}},
+		"a restricted live key beside the double": {[]string{"STRIPE_SECRET_KEY= rk_live_x", "STRIPE_WEBHOOK_SECRET=whsec_x"}, []string{"serve", "--listen", "127.0.0.1:0", "--test-payments"}, []string{"live", "--test-payments"}},
+		"a live key beside the double":            {[]string{"STRIPE_SECRET_KEY=sk_live_x", "STRIPE_WEBHOOK_SECRET=whsec_x"}, []string{"serve", "--listen", "127.0.0.1:0", "--test-payments"}, []string{"live", "--test-payments"}},
+		"damaged secrets":                         {nil, []string{"serve", "--listen", "127.0.0.1:0", "--data", damaged}, []string{"secrets.json", "restore"}},
+		"an unknown card":                         {nil, []string{"up", "--simulate", "a100-90gb:1"}, []string{"a100-90gb", "--simulate"}},
+		"too many cards":                          {nil, []string{"up", "--simulate", "a100-80gb:0"}, []string{"--simulate"}},
+		"an unknown currency":                     {nil, []string{"serve", "--listen", "127.0.0.1:0", "--currency", "XXX"}, []string{"XXX"}},
+		"a base address with a path":              {nil, []string{"serve", "--listen", "127.0.0.1:0", "--base-url", "https://x.example/y"}, []string{"https://x.example/y"}},
+		"an agent that never joined":              {nil, []string{"agent", "--simulate", "a100-80gb:1"}, []string{"has not joined", "--token"}},
+		"a flag from the environment":             {[]string{"BERTH_LISTEN=nonsense"}, []string{"serve"}, []string{"--listen"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			args := tc.args

@@ -86,6 +86,7 @@ func TestFailedStartIsFree(t *testing.T) {
 	for reason, says := range map[string]string{
 		wire.ReasonImage:      "could not be had",
 		wire.ReasonStartup:    "exit code 3",
+		wire.ReasonCommand:    "command could not be started",
 		wire.ReasonDevices:    "Fewer GPUs",
 		wire.ReasonSlices:     "slices could not be made",
 		wire.ReasonNode:       "could not run it",

@@ -151,6 +151,8 @@ func ended(in models.Instance, r report) happening {
 			code = fmt.Sprintf(" with exit code %d", *r.exit)
 		}
 		h.detail = "Its start-up script failed" + code + "." + free + said + " Its log shows how far it came; start it again, or launch a new one with a corrected script."
+	case wire.ReasonCommand:
+		h.detail = "Its command could not be started." + free + said + " Launch a new one with a command that is there; its log shows more."
 	case wire.ReasonDevices:
 		h.detail = "Fewer GPUs were visible inside than you rent." + free + said + " Start it again; if it happens once more, launch elsewhere and tell the operator."
 	case wire.ReasonFault:

@@ -74,6 +74,7 @@ const (
 	ReasonExited     = "exited"       // its own command ended; ExitCode tells how
 	ReasonPaidUntil  = "paid_until"   // it reached PaidSeconds
 	ReasonStartup    = "startup"      // the start-up script failed
+	ReasonCommand    = "command"      // its command could not be started
 	ReasonDevices    = "devices"      // fewer devices visible inside than granted
 	ReasonSlices     = "slices"       // the slices could not be made
 	ReasonImage      = "image"        // unknown image, or the pull failed
