@@ -233,6 +233,7 @@ type Invoice struct {
 // InvoiceLine is one line of a bill.
 type InvoiceLine struct {
 	Text         string   `json:"text"`
+	Detail       string   `json:"detail" doc:"The instance's name; of usage that was reported late also its month"`
 	Share        string   `json:"share"`
 	Instance     string   `json:"instance"`
 	Seconds      int64    `json:"seconds"`

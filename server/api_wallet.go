@@ -117,7 +117,7 @@ func invoiceJSON(i models.Invoice, doc billing.Document) api.Invoice {
 	out := api.Invoice{ID: string(i.ID), Number: i.Number, State: i.State, Total: moneyJSON(i.Total, i.Currency), Lines: []api.InvoiceLine{}, TestPayments: doc.TestPayments != ""}
 	out.Period.Start, out.Period.End = i.PeriodStart.Time(), i.PeriodEnd.Time()
 	for _, l := range doc.Lines {
-		line := api.InvoiceLine{Text: l.Text, Share: l.Share, Instance: string(l.Instance), Seconds: l.Seconds,
+		line := api.InvoiceLine{Text: l.Text, Detail: l.Detail, Share: l.Share, Instance: string(l.Instance), Seconds: l.Seconds,
 			PricePerHour: rateJSON(l.PricePerHour, i.Currency), Amount: moneyJSON(l.Amount, i.Currency), Spans: []string{}}
 		for _, s := range l.Spans {
 			line.Spans = append(line.Spans, string(s.ID))

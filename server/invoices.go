@@ -46,13 +46,13 @@ func (s *Server) invoice(c echo.Context) error {
 		if err != nil {
 			return err
 		}
-		v = invoiceView(s.currency, inv, doc, zoneOf(id.Account))
+		v = invoiceView(s.currency, inv, doc)
 	} else {
 		inv, doc, err := s.billing.Invoice(ctx, id.Account.ID, models.InvoiceID(c.Param("id")))
 		if err != nil {
 			return err
 		}
-		v = invoiceView(s.currency, inv, doc, zoneOf(id.Account))
+		v = invoiceView(s.currency, inv, doc)
 	}
 	var err error
 	if v.Layout, err = s.layout(c, v.Heading, web.NavWallet); err != nil {

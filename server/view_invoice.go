@@ -11,11 +11,11 @@ import (
 	"berth/web"
 )
 
-// invoiceView draws a document: a closed invoice's frozen one, or the month so
-// far. inv is the zero value for the latter.
-func invoiceView(c money.Currency, inv models.Invoice, doc billing.Document, zone *time.Location) web.InvoiceView {
-	closed := inv.ID != ""
-	v := web.InvoiceView{ID: string(inv.ID), Seller: doc.Seller.Name, From: partyLines(doc.Seller), To: partyLines(doc.Buyer)}
+// invoiceView draws a document, and nothing but it: a closed invoice's frozen
+// one, or the month so far. inv is the zero value for the latter.
+func invoiceView(c money.Currency, inv models.Invoice, doc billing.Document) web.InvoiceView {
+	closed, zone := inv.ID != "", doc.Zone()
+	v := web.InvoiceView{ID: string(inv.ID), Seller: doc.Seller.Name, From: partyLines(doc.Seller), To: partyLines(doc.Buyer), Zone: zone.String()}
 	v.State, v.Tone = invoiceStateView(closed)
 	v.Facts = []web.Pair{{Term: "Period", Value: period(doc.PeriodStart, doc.PeriodEnd, zone)}}
 	if closed {
@@ -54,17 +54,16 @@ func partyLines(p billing.Party) []string {
 }
 
 func invoiceLine(c money.Currency, l billing.Line, zone *time.Location) web.InvoiceLine {
-	line := web.InvoiceLine{What: l.Text, Detail: l.Detail, Used: thousands(l.Seconds) + " s", Price: perHour(c, l.PricePerHour), Unit: "per hour", Amount: plainMinor(c, l.Amount)}
+	line := web.InvoiceLine{What: l.Text, Detail: l.Detail, Used: thousands(l.Seconds) + " s", Price: perHour(c, l.PricePerHour), Unit: "per hour", Amount: l.Sum(c)}
+	if l.Share != "" {
+		line.Detail += " · " + l.Share
+	}
+	name, _, _ := strings.Cut(l.Detail, " · ") // late usage has its month behind
 	for _, s := range l.Spans {
-		line.Spans = append(line.Spans, web.InvoiceSpan{Instance: strings.SplitN(l.Detail, ",", 2)[0], Start: dayClock(s.Start, zone), End: dayClock(s.End, zone),
+		line.Spans = append(line.Spans, web.InvoiceSpan{Instance: name, Start: dayClock(s.Start, zone), End: dayClock(s.End, zone),
 			Seconds: thousands(s.Seconds), PerHour: perHour(c, l.PricePerHour), Charged: plainAmount(c, s.Exact)})
 	}
 	return line
-}
-
-// plainMinor writes an amount of whole minor units without symbol.
-func plainMinor(c money.Currency, a money.Amount) string {
-	return strings.Replace(strings.Replace(c.Format(a), c.Symbol, "", 1), "-", "−", 1)
 }
 
 // invoicesView lists closed invoices, and the month to date above them.

@@ -93,6 +93,38 @@ func TestSplitAmountLosesNothingItShows(t *testing.T) {
 	})
 }
 
+// A2: the page of an invoice says which share of the card a line is of; A28: what
+// is less than a cent is not nothing; A19: late usage has its month, its spans have
+// none. Times are in the document's zone, whatever became of the account's since.
+func TestInvoicePageSaysWhatTheDocumentSays(t *testing.T) {
+	start := time.Date(2026, 10, 31, 23, 0, 0, 0, time.UTC)
+	line := func(detail, share string, seconds int64, exact, amount money.Amount) billing.Line {
+		return billing.Line{Text: "A100 80GB, on demand", Detail: detail, Share: share, Seconds: seconds, PricePerHour: 2_490_000, Exact: exact, Amount: amount,
+			Spans: []billing.LineSpan{{ID: "ins_1.1", Start: start, End: start.Add(time.Duration(seconds) * time.Second), Seconds: seconds, Exact: exact}}}
+	}
+	for code, small := range map[string]string{"USD": "< 0.01", "JPY": "< 1", "KWD": "< 0.001"} {
+		doc := billing.Document{TimeZone: "Europe/Budapest", PeriodStart: start, PeriodEnd: start.AddDate(0, 0, 30), Lines: []billing.Line{
+			line("tern-01", "1/7 compute, 1/8 memory", 1, 691, 0),
+			line("auk-01 · used in October 2026, reported late", "", 3600, 2_000_000, 2_000_000),
+			line("idle", "", 0, 0, 0)}}
+		c := currency(t, code)
+		v := invoiceView(c, models.Invoice{ID: "inv_1"}, doc)
+		tiny, late, none := v.Lines[0], v.Lines[1], v.Lines[2]
+		if tiny.Detail != "tern-01 · 1/7 compute, 1/8 memory" || tiny.Used != "1 s" || tiny.Amount != small || tiny.Spans[0].Charged != strings.TrimPrefix(c.FormatExact(691), c.Symbol) {
+			t.Errorf("%s: %+v", code, tiny)
+		}
+		if late.Detail != "auk-01 · used in October 2026, reported late" || late.Spans[0].Instance != "auk-01" || late.Amount != strings.TrimPrefix(c.Format(2_000_000), c.Symbol) {
+			t.Errorf("%s: %+v", code, late)
+		}
+		if none.Amount != strings.TrimPrefix(c.Format(0), c.Symbol) {
+			t.Errorf("%s: %+v", code, none)
+		}
+		if v.Zone != "Europe/Budapest" || tiny.Spans[0].Start != "1 Nov, 00:00:00" || v.Facts[0].Value != "1–30 Nov 2026" {
+			t.Errorf("%s: %s, %s, %v", code, v.Zone, tiny.Spans[0].Start, v.Facts)
+		}
+	}
+}
+
 func TestPeriodsOfInvoices(t *testing.T) {
 	day := func(m time.Month, d int) time.Time { return time.Date(2026, m, d, 0, 0, 0, 0, time.UTC) }
 	for want, tc := range map[string][2]time.Time{

@@ -34,7 +34,7 @@ func invoiceView() InvoiceView {
 		},
 		Totals:  []Pair{{Term: "Total", Value: "$86.63", Total: true}, {Term: "Paid from wallet", Value: "−86.63"}, {Term: "To pay", Value: "$0.00", Total: true}},
 		Note:    "Seconds are counted from running to stopped. Lines are rounded once, so that they sum to the total.",
-		PDFHref: "/invoices/v-1.pdf",
+		PDFHref: "/invoices/v-1.pdf", Zone: "UTC",
 	}
 }
 

@@ -38,6 +38,8 @@ type InvoiceView struct {
 	Totals []Pair
 	// Note is the small print.
 	Note string
+	// Zone is the time zone that times are written in: "UTC".
+	Zone string
 	// PDFHref is empty for a document that is not closed.
 	PDFHref string
 }

@@ -126,6 +126,15 @@ func (d Document) Notes(c money.Currency) []string {
 	return notes
 }
 
+// Sum writes what a line comes to, without symbol. What is too little for a minor
+// unit is said to be some: "< 0.01".
+func (l Line) Sum(c money.Currency) string {
+	if l.Amount == 0 {
+		return strings.Replace(c.FormatSmall(l.Exact), c.Symbol, "", 1)
+	}
+	return Bare(c, l.Amount)
+}
+
 // Bare writes an amount without its symbol, for a column headed by the currency.
 func Bare(c money.Currency, a money.Amount) string {
 	return strings.Replace(strings.Replace(c.Format(a), c.Symbol, "", 1), "-", "−", 1)

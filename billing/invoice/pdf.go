@@ -255,7 +255,7 @@ func (p *page) lines() {
 		p.write(margin, p.y, 9, plain, ink, p.fit(l.Text, 9, plain, room))
 		p.writeRight(usedRight, middle, 9, plain, ink, grouped(l.Seconds)+" s")
 		p.writeRight(priceRight, middle, 9, plain, ink, p.cur.FormatRateHour(l.PricePerHour))
-		p.writeRight(sumRight, middle, 9, plain, ink, Bare(p.cur, l.Amount))
+		p.writeRight(sumRight, middle, 9, plain, ink, l.Sum(p.cur))
 		for _, text := range small {
 			p.y += 4
 			p.write(margin, p.y, 7.5, plain, faint, text)
