@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
+	"github.com/gorilla/websocket"
 	"github.com/labstack/echo/v4"
 
 	"berth/api"
@@ -100,6 +101,9 @@ func (s *Server) instanceTerminal(c echo.Context) error {
 	}
 	if in.State != models.Running {
 		return &models.Problem{Code: models.Conflict, What: "A terminal opens in a running instance; this one is " + string(in.State) + ".", Next: "Start it, then open the terminal again."}
+	}
+	if !websocket.IsWebSocketUpgrade(c.Request()) { // no shell for what cannot show it
+		return &models.Problem{Code: codeMalformed, What: "A terminal is a WebSocket, and this is a plain request.", Next: "Open it on the instance's page, or with a WebSocket client."}
 	}
 	session := c.QueryParam("session")
 	if session == "" {

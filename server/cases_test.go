@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gorilla/websocket"
+
 	"berth/api"
 	"berth/fleet"
 	"berth/models"
@@ -159,4 +161,35 @@ func TestOtherOriginsAndKeysInAddresses(t *testing.T) {
 	if strings.Contains(w.log.String(), key) {
 		t.Error("the key is in the log")
 	}
+}
+
+// D1 for sockets: what a page of another origin opens with the visitor's cookie is
+// refused before anything is opened behind it, be it a terminal's shell on a node.
+func TestSocketsOfOtherOrigins(t *testing.T) {
+	w := newWorld(t)
+	b := w.signUp("ada@example.org")
+	_, a := w.who("ada@example.org")
+	id := string(w.instanceOf(a.ID, func(in *models.Instance) { in.State, in.Want = models.Running, models.WantRunning }))
+	dialer := websocket.Dialer{Jar: b.http.Jar, HandshakeTimeout: patience}
+	for path, own := range map[string]int{ // the node of the terminal is away
+		"/instances/" + id + "/live": http.StatusSwitchingProtocols, "/api/v1/instances/" + id + "/live": http.StatusSwitchingProtocols,
+		"/instances/live?id=" + id: http.StatusSwitchingProtocols, "/api/v1/instances/live?id=" + id: http.StatusSwitchingProtocols,
+		"/instances/" + id + "/terminal/socket": http.StatusServiceUnavailable, "/api/v1/instances/" + id + "/terminal": http.StatusServiceUnavailable,
+	} {
+		for origin, want := range map[string]int{w.url: own, "": own, "https://evil.example": http.StatusForbidden, "null": http.StatusForbidden, w.url + ".evil.example": http.StatusForbidden,
+			w.url + "@evil.example": http.StatusForbidden, w.url + "0": http.StatusForbidden, strings.Replace(w.url, "127.0.0.1", "evil.example", 1): http.StatusForbidden} {
+			head := http.Header{}
+			if origin != "" {
+				head.Set("Origin", origin)
+			}
+			ws, res, err := dialer.Dial("ws"+strings.TrimPrefix(w.url, "http")+path, head)
+			if err == nil {
+				ws.Close()
+			}
+			if res == nil || res.StatusCode != want {
+				t.Errorf("%s for %q: %v, %v, want %d", path, origin, res, err, want)
+			}
+		}
+	}
+	b.get("/instances/"+id+"/terminal/socket").wants(t, http.StatusBadRequest, "is a WebSocket")
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/gorilla/websocket"
 	"github.com/labstack/echo/v4"
 
 	"berth/models"
@@ -77,7 +78,7 @@ const webhookPath = "/webhooks/stripe"
 
 // protect refuses what must not be acted on however it is signed in: requests
 // that another site's page made, secrets in an address, where proxies, histories
-// and Referer headers keep them, bodies beyond formMax, and addresses that are not text.
+// and Referer headers keep them, bodies beyond formMax, and addresses and hosts that are none.
 func (s *Server) protect(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		r := c.Request()
@@ -86,18 +87,34 @@ func (s *Server) protect(next echo.HandlerFunc) echo.HandlerFunc {
 			return &models.Problem{Code: codeMalformed, What: "The address or a header has text that is not valid UTF-8, or a NUL in it.",
 				Next: "Check what was sent; nothing was changed."}
 		}
+		if s.cfg.BaseURL == "" && checkOrigin("http://"+r.Host) != nil {
+			return &models.Problem{Code: codeMalformed, What: "The Host header is not a host, with a port or without.",
+				Next: "Open this portal by its address."} // links back are made of it
+		}
 		if strings.Contains(r.URL.RawQuery, tokenPrefix) {
 			return &models.Problem{Code: codeInAddress, What: "An API token stands in the address, where it does not stay secret.",
 				Next: "Send it in the header \"Authorization: Bearer …\", and revoke this one."}
 		}
 		if r.URL.Path != webhookPath {
-			if err := s.origins.Check(r); err != nil {
+			if err := s.origins.Check(acting(r)); err != nil {
 				return &models.Problem{Code: codeForeign, What: "This request was made by a page of another site.",
 					Next: "Open the page here and send the form from it."}
 			}
 		}
 		return next(c)
 	}
+}
+
+// acting is a request as it is checked for where it came from. A WebSocket begins
+// as a GET, which is let through from anywhere, but acts like any form: a terminal
+// opens a shell.
+func acting(r *http.Request) *http.Request {
+	if !websocket.IsWebSocketUpgrade(r) {
+		return r
+	}
+	as := r.WithContext(r.Context())
+	as.Method = http.MethodPost
+	return as
 }
 
 // readable tells whether what comes into statements from an address or a header
