@@ -149,9 +149,15 @@ func clipTo(s string, n int) string {
 }
 
 // hash tells two orders apart that came with one client key. The name counts as
-// asked for, not as made.
+// asked for, not as made; nothing, however it is written, is nothing.
 func (o Order) hash() string {
 	o.ClientKey = ""
+	if len(o.Command) == 0 {
+		o.Command = nil
+	}
+	if len(o.Env) == 0 {
+		o.Env = nil
+	}
 	body, err := json.Marshal(o) // maps are written in the order of their keys
 	if err != nil {
 		panic("fleet: an order of strings and numbers does not marshal: " + err.Error())

@@ -107,7 +107,7 @@ func TestLastSliceManyLaunches(t *testing.T) {
 func TestOneKeyOneInstance(t *testing.T) {
 	storetest.OnEach(t, func(t *testing.T, st *store.Store) {
 		w := newWorld(t, st)
-		w.join("gannet", cards("a100-80gb", "GPU-a")...)
+		b := w.join("gannet", cards("a100-80gb", "GPU-a")...)
 		acc := w.account("acc_a", 10*money.Unit)
 		o := w.order(acc, "a100-80gb.1g.10gb")
 		o.ClientKey, o.Env = "K", map[string]string{"A": "1", "B": "2"}
@@ -126,6 +126,28 @@ func TestOneKeyOneInstance(t *testing.T) {
 		o.DiskGiB++
 		if _, err := w.fleet.Launch(w.ctx, o, w.now); code(err) != "idempotency_reused" {
 			t.Errorf("another body: %v", err)
+		}
+		// Refused for money, then paid for, then ended: the key is that instance's for
+		// ever, also when what is not given is written out.
+		poor := w.account("acc_c", 0)
+		p := w.order(poor, "a100-80gb.1g.10gb")
+		p.ClientKey = "K"
+		if _, err := w.fleet.Launch(w.ctx, p, w.now); code(err) != "insufficient_funds" {
+			t.Errorf("without money: %v", err)
+		}
+		w.fund(poor, money.Unit, "later")
+		first := w.launch(p)
+		p.BillingMode, p.Env, p.Command = models.OnDemand, map[string]string{}, []string{}
+		if again := w.launch(p); again.ID != first.ID {
+			t.Errorf("%s, then %s", first.ID, again.ID)
+		}
+		_, err := w.fleet.Terminate(w.ctx, poor, first.ID, w.now)
+		w.must(err)
+		b.answer()
+		w.inState(first, models.Terminated)
+		w.fund(poor, -money.Unit, "gone")
+		if again := w.launch(p); again.ID != first.ID || again.State != models.Terminated {
+			t.Errorf("%s, then %s, %s", first.ID, again.ID, again.State)
 		}
 		other := w.account("acc_b", 10*money.Unit)
 		o.Account = other
