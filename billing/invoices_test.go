@@ -112,6 +112,35 @@ func TestInvoiceTotals(t *testing.T) {
 	})
 }
 
+// A16 and A11: an invoice is rounded to the currency's own unit, once; what that
+// took is on the next one.
+func TestInvoicesInOtherUnits(t *testing.T) {
+	for currency, want := range map[string]struct{ lines, half, carried money.Amount }{
+		"JPY": {1_000_000, 0, 499_999}, // of three thirds of a yen one line is a yen; half a yen less a carry is none
+		"USD": {340_000, 500_000, -1},
+		"KWD": {334_000, 500_000, -1},
+	} {
+		b := newBench(t, storetest.SQLite(t))
+		account := b.accountIn(currency, "UTC", richEnough)
+		for i := range 3 {
+			in := b.instance(account, fmt.Sprint("x", i), 1_000_000)
+			in.Currency = currency
+			b.ran(in, sec(int64(i)), 1200)
+		}
+		_, doc := b.closeInvoice(account, sec(2000), sec(2000))
+		same(t, currency+": the largest line", doc.Lines[0].Amount, want.lines)
+		same(t, currency+": its lines", doc.Lines[0].Amount+doc.Lines[1].Amount+doc.Lines[2].Amount, doc.Total)
+		same(t, currency+": three thirds", doc.Total, money.Unit)
+		same(t, currency+": the wallet", b.wallet(account, noon).Balance, richEnough-999_999)
+		in := b.instance(account, "half", 1_000_000)
+		in.Currency = currency
+		b.ran(in, sec(3000), 1800)
+		_, doc = b.closeInvoice(account, sec(5000), sec(5000))
+		same(t, currency+": a half", doc.Total, want.half)
+		same(t, currency+": carried", doc.CarryOut, want.carried)
+	}
+}
+
 // A2: a line says which share of the card it is, how long, and at which price.
 func TestLinesSayWhatWasUsed(t *testing.T) {
 	b := newBench(t, storetest.SQLite(t))

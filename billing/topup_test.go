@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"pgregory.net/rapid"
+
 	"berth/billing/stripedouble"
 	"berth/models"
 	"berth/models/store"
@@ -180,6 +182,54 @@ func TestStartTopupRefuses(t *testing.T) {
 			t.Errorf("%d rows of refused top-ups, %v", len(list), err)
 		}
 	}
+}
+
+// A7 and A5 in any order: a bank debit is told of by three events, each once or
+// twice, worked off at once or together, by this portal or the next. It is one
+// credit when the bank pays, and none when it does not.
+func TestDebitToldInAnyOrder(t *testing.T) {
+	x := newTill(t, storetest.SQLite(t))
+	event := 0
+	rapid.Check(t, func(r *rapid.T) {
+		account := x.account(0)
+		top := x.topup(account, fifty)
+		intent := "pi_" + string(top.ID)
+		paid := rapid.Bool().Draw(r, "paid")
+		kinds := []string{"checkout.session.completed", "checkout.session.async_payment_failed"}
+		if paid {
+			kinds = []string{"checkout.session.completed", "checkout.session.async_payment_succeeded", "payment_intent.succeeded"}
+		}
+		for _, kind := range kinds {
+			if rapid.Bool().Draw(r, "twice") {
+				kinds = append(kinds, kind)
+			}
+		}
+		for _, kind := range rapid.Permutation(kinds).Draw(r, "order") {
+			object := session(top, intent, 5000, "usd", "unpaid")
+			switch kind {
+			case "checkout.session.async_payment_succeeded":
+				object = session(top, intent, 5000, "usd", "paid")
+			case "payment_intent.succeeded":
+				object = payment(top, intent, 5000, "usd")
+			}
+			event++
+			x.forge(fmt.Sprint("evt_debit_", event), kind, object)
+			if rapid.Bool().Draw(r, "at once") {
+				x.deliver()
+			}
+			if rapid.Bool().Draw(r, "restart") {
+				x.restart()
+			}
+		}
+		x.deliver()
+		balance, state := money.Amount(0), models.TopupFailed
+		if paid {
+			balance, state = fifty, models.TopupPaid
+		}
+		if got := x.balance(account); got != balance || x.state(top).State != state {
+			r.Fatalf("balance %d, %+v", got, x.state(top))
+		}
+	})
 }
 
 // A11: exponents, in both directions.

@@ -322,6 +322,77 @@ func TestMoneyEnds(t *testing.T) {
 	})
 }
 
+// TestMoneyTakenBack is A8 for what runs: the bank takes back what paid for it. Its
+// node is told to go no further, nothing after that is charged, what is on its way
+// costs nothing, and what is owed stays owed.
+func TestMoneyTakenBack(t *testing.T) {
+	storetest.OnEach(t, func(t *testing.T, st *store.Store) {
+		w := newWorld(t, st)
+		b := w.join("gannet", cards("a100-80gb", "GPU-a", "GPU-b", "GPU-c")...)
+		acc := w.account("acc_a", 1000*money.Unit)
+		in, placing := w.launch(w.order(acc, "a100-80gb")), w.launch(w.order(acc, "a100-80gb"))
+		o := b.run(in)
+		b.count(3600)
+		w.inTx(func(tx *store.Tx) error {
+			if _, err := tx.LockWallet(acc); err != nil {
+				return err
+			}
+			return tx.SetFrozen(acc, true)
+		})
+		w.fund(acc, -1000*money.Unit, "charged back")
+		w.must(w.fleet.RefreshPaid(w.ctx, acc, w.now))
+		if got := b.wanted(in).PaidSeconds; got != 3600 {
+			t.Errorf("paid for %d s, want 3600", got)
+		}
+		b.count(5) // it did not hear of it
+		w.inState(in, models.Stopping)
+		b.end(o, wire.ReasonPaidUntil, nil)
+		second := b.run(placing)
+		b.count(5)
+		b.end(second, wire.ReasonPaidUntil, nil)
+		b.deliver()
+		for _, in := range []models.Instance{in, placing} {
+			if v := w.inState(in, models.Stopped); v.Reason != wire.ReasonPaidUntil || len(v.Slices) != 0 {
+				t.Errorf("%s: %s", v.Reason, v.Detail)
+			}
+		}
+		if l := w.wallet(acc); l.Balance != -in.PricePerHour.For(3600) || l.Held+l.Accrued != 0 {
+			t.Errorf("wallet %+v", l)
+		}
+		if _, err := w.fleet.Launch(w.ctx, w.order(acc, "a100-80gb"), w.now); code(err) != "account_frozen" {
+			t.Errorf("a launch: %v", err)
+		}
+		if _, err := w.fleet.Start(w.ctx, acc, in.ID, w.now); code(err) != "account_frozen" {
+			t.Errorf("a start: %v", err)
+		}
+		if n := w.available("a100-80gb"); n != 3 {
+			t.Errorf("%d cards free", n)
+		}
+	})
+}
+
+// TestStoppedBeforeItsStartWasHeard is A20 beside a lost link: the renter stops a
+// launch of which the portal knows no start. It is free, however long it ran.
+func TestStoppedBeforeItsStartWasHeard(t *testing.T) {
+	w := newWorld(t, storetest.SQLite(t))
+	b := w.join("gannet", cards("a100-80gb", "GPU-a")...)
+	acc := w.account("acc_a", 10*money.Unit)
+	in := w.launch(w.order(acc, "a100-80gb"))
+	b.disconnect()
+	o := b.take(in, wire.PhaseRunning)
+	w.pass(20 * time.Second)
+	o.Seconds = 20
+	_, err := w.fleet.Stop(w.ctx, acc, in.ID, w.now)
+	w.must(err)
+	b.connect()
+	w.inState(in, models.Stopping)
+	b.end(o, wire.ReasonAsked, nil)
+	b.deliver()
+	if v := w.inState(in, models.Stopped); v.Span.ID != "" || w.wallet(acc).Available() != 10*money.Unit {
+		t.Errorf("span %+v, wallet %+v", v.Span, w.wallet(acc))
+	}
+}
+
 // TestPaidSecondsFollowTheWallet: a second launch shortens the first, a top-up
 // lengthens both, and nothing that stays the same makes a generation.
 func TestPaidSecondsFollowTheWallet(t *testing.T) {

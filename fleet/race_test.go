@@ -11,6 +11,7 @@ import (
 	"berth/models/store"
 	"berth/models/store/storetest"
 	"berth/money"
+	"berth/wire"
 )
 
 // together launches n orders at the same moment and counts the answers by code;
@@ -73,6 +74,62 @@ func TestOneWalletManyLaunches(t *testing.T) {
 			t.Errorf("wallet %+v", l)
 		}
 		w.sound(acc, rich)
+	})
+}
+
+// TestSpendersOfAllKinds is A17 where starts, restarts and launches race for what
+// is left: three fit, and a restart that does not leaves the run as it was.
+func TestSpendersOfAllKinds(t *testing.T) {
+	storetest.OnEach(t, func(t *testing.T, st *store.Store) {
+		w := newWorld(t, st)
+		b := w.join("gannet", cards("a100-80gb", uuids("GPU-%02d", 16)...)...)
+		acc := w.account("acc_a", 100*money.Unit)
+		var act []func() error
+		var running []models.Instance
+		for i := range 8 {
+			in := w.launch(w.order(acc, "a100-80gb"))
+			o := b.run(in)
+			if i >= 4 {
+				running = append(running, in)
+				act = append(act, func() error { return second(w.fleet.Restart(w.ctx, acc, in.ID, w.now)) })
+				continue
+			}
+			w.must(second(w.fleet.Stop(w.ctx, acc, in.ID, w.now)))
+			b.end(o, wire.ReasonAsked, nil)
+			b.deliver()
+			act = append(act, func() error { return second(w.fleet.Start(w.ctx, acc, in.ID, w.now)) },
+				func() error { return second(w.fleet.Launch(w.ctx, w.order(acc, "a100-80gb"), w.now)) })
+		}
+		hold := running[0].PricePerHour.Ceil(60)
+		w.fund(acc, 3*hold+hold/2-100*money.Unit, "away")
+		codes := map[string]int{}
+		var mu sync.Mutex
+		var all sync.WaitGroup
+		for _, try := range act {
+			all.Go(func() {
+				err := try()
+				mu.Lock()
+				defer mu.Unlock()
+				if err == nil {
+					codes[""]++
+				} else {
+					codes[code(err)]++
+				}
+			})
+		}
+		all.Wait()
+		if codes[""] != 3 || codes["insufficient_funds"] != 9 {
+			t.Errorf("%v", codes)
+		}
+		if l := w.wallet(acc); l.Held != 3*hold || l.Available() != hold/2 {
+			t.Errorf("wallet %+v", l)
+		}
+		for _, in := range running {
+			if v := w.instance(in); v.Run == 1 && (v.State != models.Running || w.span(in, 1).State != models.SpanRunning) {
+				t.Errorf("a refused restart left it %s, its span %s", v.State, w.span(in, 1).State)
+			}
+		}
+		w.sound(acc)
 	})
 }
 
