@@ -134,7 +134,7 @@ func (w *worker) why(o order, seen runtime.Observed) verdict {
 		case w.ending != nil:
 			return *w.ending
 		case o.explained && o.Want == wire.WantRunning && o.Run == seen.Run:
-			v.detail = "It was stopped on the node, not by the portal."
+			v.reason, v.detail = wire.ReasonAsked, "By whoever runs the node, not from the portal."
 		case o.explained:
 			return verdict{reason: wire.ReasonAsked}
 		default:

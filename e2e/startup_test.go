@@ -283,3 +283,25 @@ func TestUpBringsItsPortalBack(t *testing.T) {
 	ada.topUp(5_000_000, "4242424242424242")
 	ada.launch("h100-80gb")
 }
+
+// berth down ends instances for their renters, too: they find them stopped, not
+// failed, with their disks.
+func TestDownStopsInstances(t *testing.T) {
+	t.Parallel()
+	b := up(t)
+	ada := b.signUp("ada@example.org")
+	ada.topUp(25_000_000, "4242424242424242")
+	in := ada.launch("a100-80gb.1g.10gb")
+	b.up.terminate()
+	if out, err := exec.Command(binary(t), "down", "--data", b.dir).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	b.start()
+	ada.base = b.base
+	stopped := ada.await(in.ID, "stopped")
+	if stopped.Reason != "asked" {
+		t.Errorf("reason %q", stopped.Reason)
+	}
+	ada.must(http.StatusAccepted, http.MethodPost, "/api/v1/instances/"+in.ID+"/start", nil, nil)
+	ada.await(in.ID, "running")
+}

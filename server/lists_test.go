@@ -2,6 +2,8 @@ package server
 
 import (
 	"net/http"
+	"net/http/httptest"
+	"net/url"
 	"strings"
 	"testing"
 
@@ -41,4 +43,32 @@ func TestLimitsCountCharacters(t *testing.T) {
 	b.post("/signup", "name", strings.Repeat("é", 100), "email", "a@example.org", "password", password).leadsTo(t, "/")
 	b.post("/account/tokens", "name", strings.Repeat("é", 65)).wants(t, http.StatusUnprocessableEntity, "at most 64 characters")
 	b.post("/account/tokens", "name", strings.Repeat("é", 64)).wants(t, http.StatusCreated)
+}
+
+// The way back from the payment page is made of the Host header, where no base
+// address is configured.
+func TestHostThatIsNone(t *testing.T) {
+	w := newWorld(t)
+	b := w.signUp("ada@example.org")
+	for _, host := range []string{"", "a%zz", "[::1", "a:b:c", "a/b", "*", "a b"} {
+		req, err := http.NewRequest(http.MethodPost, "http://x/wallet/topups", strings.NewReader("amount=25&idempotency_key=k"))
+		w.must(err)
+		req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		for _, c := range b.http.Jar.Cookies(must(url.Parse(w.url))) {
+			req.AddCookie(c)
+		}
+		req.Host = host
+		rec := httptest.NewRecorder()
+		w.server.ServeHTTP(rec, req)
+		if rec.Code != http.StatusBadRequest || !strings.Contains(rec.Body.String(), "Host header") {
+			t.Errorf("%q: %d", host, rec.Code)
+		}
+	}
+}
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
 }
