@@ -109,7 +109,7 @@ type NewInstance struct {
 	Command       []string          `json:"command,omitempty" doc:"Empty: idle, used by terminal"`
 	Env           map[string]string `json:"env,omitempty"`
 	StartupScript string            `json:"startup_script,omitempty"`
-	DiskGiB       int               `json:"disk_gib,omitempty" doc:"0: 10"`
+	DiskGiB       int               `json:"disk_gib,omitempty" doc:"0: 20"`
 	KeyIDs        []string          `json:"key_ids,omitempty" doc:"SSH keys; none can be added yet, so only an empty list is accepted"`
 }
 

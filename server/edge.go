@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -83,8 +84,13 @@ func (s *Server) protect(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		r := c.Request()
 		r.Body = http.MaxBytesReader(c.Response(), r.Body, formMax)
+		if r.ContentLength != 0 {
+			// It stands until net/http has read or dropped the body, and sets another
+			// for the next request. Writers without deadlines (a test's) need none.
+			_ = http.NewResponseController(c.Response()).SetReadDeadline(time.Now().Add(s.cfg.BodyPatience))
+		}
 		if !readable(r) {
-			return &models.Problem{Code: codeMalformed, What: "The address or a header has text that is not valid UTF-8, or a NUL in it.",
+			return &models.Problem{Code: codeMalformed, What: "The address or a header has text that is not valid UTF-8, a NUL, or a broken escape.",
 				Next: "Check what was sent; nothing was changed."}
 		}
 		if !reads(c) && s.cfg.BaseURL == "" && checkOrigin("http://"+r.Host) != nil {
@@ -121,6 +127,9 @@ func acting(r *http.Request) *http.Request {
 // is text that both databases take: valid UTF-8 without NUL. Forms and JSON are
 // looked at where they are read.
 func readable(r *http.Request) bool {
+	if _, err := url.ParseQuery(r.URL.RawQuery); err != nil {
+		return false // net/http would leave the broken pair out
+	}
 	texts := []string{r.URL.Path, r.Header.Get("Idempotency-Key"), r.Header.Get(wire.NodeHeader)}
 	for key, values := range r.URL.Query() {
 		texts = append(append(texts, key), values...)

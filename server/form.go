@@ -1,11 +1,12 @@
 package server
 
 import (
+	"errors"
 	"mime"
 	"net/http"
 	"net/url"
+	"os"
 	"strings"
-	"time"
 	"unicode/utf8"
 
 	"github.com/labstack/echo/v4"
@@ -18,9 +19,6 @@ const (
 	formMax    = 1 << 20
 	webhookMax = 64 << 10
 )
-
-// bodyPatience is how long a body may take to come in.
-const bodyPatience = 30 * time.Second
 
 // maxFields bounds how many values a form may have; a bulk stop has the most.
 const maxFields = 1000
@@ -36,12 +34,8 @@ func readForm(c echo.Context) (form, error) {
 	if r.ContentLength != 0 && (err != nil || kind != "application/x-www-form-urlencoded") {
 		return nil, httpProblem(http.StatusUnsupportedMediaType)
 	}
-	defer limitBody(c, formMax)()
 	if err := r.ParseForm(); err != nil {
-		if problemOf(err).Code == codeTooLarge {
-			return nil, err
-		}
-		return nil, malformed("The form's encoding is broken.")
+		return nil, unread(err)
 	}
 	n := 0
 	for key, values := range r.PostForm {
@@ -57,16 +51,15 @@ func readForm(c echo.Context) (form, error) {
 	return form(r.PostForm), nil
 }
 
-// limitBody lets a body be no larger than max and no slower than bodyPatience.
-// Call what it returns when the body has been read: a deadline left standing
-// would end the connection under a later request.
-func limitBody(c echo.Context, max int64) (done func()) {
-	r := c.Request()
-	r.Body = http.MaxBytesReader(c.Response(), r.Body, max)
-	control := http.NewResponseController(c.Response())
-	// Not every writer has deadlines (a test's recorder); those need none.
-	_ = control.SetReadDeadline(time.Now().Add(bodyPatience))
-	return func() { _ = control.SetReadDeadline(time.Time{}) }
+// unread says why a body could not be read.
+func unread(err error) error {
+	switch {
+	case problemOf(err).Code == codeTooLarge:
+		return err
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return &models.Problem{Code: codeSlow, What: "The rest of this request did not come in time.", Next: "Send it again; nothing was changed."}
+	}
+	return malformed("The form's encoding is broken.")
 }
 
 func malformed(what string) *models.Problem {

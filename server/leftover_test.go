@@ -3,6 +3,7 @@ package server
 import (
 	"bufio"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"strings"
@@ -41,6 +42,25 @@ func TestRestOfALargeBodyIsNoRequest(t *testing.T) {
 		_ = first.Body.Close()
 		if second, err := http.ReadResponse(answers, nil); err == nil {
 			t.Errorf("%s: %s, then the rest of the body was answered %s", path, first.Status, second.Status)
+		}
+	}
+}
+
+// Whoever sends half a body and waits is answered, and let go.
+func TestBodyThatStopsComing(t *testing.T) {
+	w := newWorld(t, func(c *Config) { c.BodyPatience = 200 * time.Millisecond })
+	for path, want := range map[string]string{"/nope": " 404 ", "/login": " 408 ", "/signup": " 408 ", "/webhooks/stripe": " 408 ", "/api/v1/tokens": " 401 ", "/logout": " 303 "} {
+		for _, head := range []string{"Content-Length: 1000\r\n\r\nemail=", "Transfer-Encoding: chunked\r\n\r\n6\r\nemail=\r\n"} {
+			conn, err := net.Dial("tcp", strings.TrimPrefix(w.url, "http://"))
+			w.must(err)
+			defer conn.Close()
+			w.must(conn.SetDeadline(time.Now().Add(patience)))
+			_, err = io.WriteString(conn, "POST "+path+" HTTP/1.1\r\nHost: x\r\nAccept: text/html\r\nContent-Type: application/x-www-form-urlencoded\r\n"+head)
+			w.must(err)
+			line, err := bufio.NewReader(conn).ReadString('\n')
+			if err != nil || !strings.Contains(line, want) {
+				t.Errorf("%s, %.10s: %q, %v; want%s", path, head, line, err, want)
+			}
 		}
 	}
 }

@@ -24,6 +24,7 @@ func TestListsRefuseWhatTheyDoNotKnow(t *testing.T) {
 	}
 	b.get("/api/v1/instances?cursor="+string(theirs)).wants(t, http.StatusUnprocessableEntity, "cursor")
 	b.get("/api/v1/instances?cursor="+string(id)).wants(t, http.StatusOK, `"items":[]`)
+	b.get("/api/v1/instances?limit=%zz").wants(t, http.StatusBadRequest, "broken escape")
 	b.get("/api/v1/instances?state=bogus").wants(t, http.StatusUnprocessableEntity, "state")
 	b.get("/api/v1/instances?state=stopped").wants(t, http.StatusOK, string(id))
 }

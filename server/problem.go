@@ -28,6 +28,7 @@ const (
 	codeMediaType models.Code = "unsupported_media_type"
 	codeForeign   models.Code = "cross_origin"
 	codeInAddress models.Code = "secret_in_address"
+	codeSlow      models.Code = "request_timeout"
 	codeGone      models.Code = "client_gone" // logged only: nobody is there to read it
 )
 
@@ -56,6 +57,7 @@ var statuses = map[models.Code]int{
 	codeMediaType:            http.StatusUnsupportedMediaType,
 	codeForeign:              http.StatusForbidden,
 	codeInAddress:            http.StatusBadRequest,
+	codeSlow:                 http.StatusRequestTimeout,
 	codeGone:                 statusGone,
 }
 
@@ -135,6 +137,7 @@ func (s *Server) fail(err error, c echo.Context) {
 		s.failJSON(c, p)
 		return
 	}
+	c.SetRequest(c.Request().WithContext(context.WithoutCancel(c.Request().Context()))) // the answer may still reach somebody
 	layout := s.bareLayout(c)
 	layout.Title = p.What
 	view := web.ErrorView{Layout: layout, Status: status, What: p.What, Next: p.Next, Request: requestID(c)}

@@ -63,6 +63,8 @@ type Config struct {
 	LoginPair, LoginAddress, Signup Limits
 	// Heartbeat is how often an idle live stream says that it is alive; 15 s.
 	Heartbeat time.Duration
+	// BodyPatience is how long a request's body may take to come in; 30 s.
+	BodyPatience time.Duration
 	// Grace is how long requests under way may go on at shutdown; 10 s.
 	Grace time.Duration
 }
@@ -132,6 +134,9 @@ func (cfg *Config) defaults() {
 	}
 	if cfg.Heartbeat == 0 {
 		cfg.Heartbeat = 15 * time.Second
+	}
+	if cfg.BodyPatience == 0 {
+		cfg.BodyPatience = 30 * time.Second
 	}
 	if cfg.Grace == 0 {
 		cfg.Grace = 10 * time.Second

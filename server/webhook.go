@@ -12,11 +12,9 @@ import (
 // stripeWebhook handles POST /webhooks/stripe: the raw body, as it was signed,
 // goes to billing, which verifies it, stores it once and answers fast.
 func (s *Server) stripeWebhook(c echo.Context) error {
-	done := limitBody(c, webhookMax)
-	body, err := io.ReadAll(c.Request().Body)
-	done()
+	body, err := io.ReadAll(http.MaxBytesReader(c.Response(), c.Request().Body, webhookMax))
 	if err != nil {
-		return err
+		return unread(err)
 	}
 	err = s.billing.ReceiveWebhook(c.Request().Context(), body, c.Request().Header.Get("Stripe-Signature"), models.At(s.now()))
 	if models.HasCode(err, models.Invalid) {
