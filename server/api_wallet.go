@@ -42,7 +42,7 @@ func (a *restAPI) createTopup(ctx context.Context, who caller, in *topupIn) (*on
 	if in.Body.Amount.Currency != who.Account.Currency {
 		return nil, models.Fieldset{"amount.currency": fmt.Sprintf("This account pays in %s.", who.Account.Currency)}.Problem()
 	}
-	top, err := a.billing.StartTopup(ctx, who.Account.ID, who.User.ID, money.Amount(in.Body.Amount.Micros), in.IdempotencyKey, who.base, models.At(a.now()))
+	top, err := a.billing.StartTopup(ctx, who.Account.ID, who.User.ID, money.Amount(in.Body.Amount.Micros), in.IdempotencyKey, who.base+"/wallet", models.At(a.now()))
 	if err != nil {
 		return nil, err
 	}

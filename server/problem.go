@@ -176,5 +176,5 @@ func wantsJSON(c echo.Context) bool {
 func tooMany(c echo.Context, wait time.Duration) error {
 	seconds := int(wait/time.Second) + 1
 	c.Response().Header().Set("Retry-After", strconv.Itoa(seconds))
-	return &models.Problem{Code: models.TooMany, What: "That were too many tries.", Next: fmt.Sprintf("Wait %d s, then try again.", seconds)}
+	return &models.Problem{Code: models.TooMany, What: "Too many tries.", Next: fmt.Sprintf("Wait %d s, then try again.", seconds)}
 }
