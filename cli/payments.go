@@ -20,6 +20,7 @@ import (
 
 	"berth/billing/stripe"
 	"berth/billing/stripedouble"
+	"berth/models/store"
 )
 
 // paymentFlags say who takes the money.
@@ -40,6 +41,7 @@ type payments struct {
 	config         stripe.Config
 	checkoutOrigin string
 	what           string
+	live           bool // real money moves
 	double         *stripedouble.Server
 	listener       net.Listener
 }
@@ -82,6 +84,25 @@ func random() string {
 	return hex.EncodeToString(b[:])
 }
 
+// sameMoney refuses a database whose payments are of the other kind: what was
+// paid with test cards must never be spent as real money, nor the other way round.
+func sameMoney(ctx context.Context, st *store.Store, live bool) error {
+	other := "cs_live_"
+	if live {
+		other = "cs_test_"
+	}
+	return st.View(ctx, func(tx *store.Tx) error {
+		found, err := tx.HasCheckouts(other)
+		switch {
+		case err != nil || !found:
+			return err
+		case live:
+			return hint(errors.New("this database has test payments, and the Stripe key is live: test money would be spent as real"), "give the live portal a database of its own: --data DIR, or DATABASE_URL")
+		}
+		return hint(errors.New("this database has real payments, and no live Stripe key is set: test cards would pay for real"), "set STRIPE_SECRET_KEY and STRIPE_WEBHOOK_SECRET, or use another --data DIR for tests")
+	})
+}
+
 // openPayments decides between Stripe and the double by the environment, and
 // refuses what is half of each.
 func openPayments(f paymentFlags, dir, portal string, kept secrets, log *slog.Logger) (*payments, error) {
@@ -99,7 +120,7 @@ func openPayments(f paymentFlags, dir, portal string, kept secrets, log *slog.Lo
 		if live {
 			what = "Stripe, live"
 		}
-		return &payments{config: stripe.Config{Key: key, WebhookSecrets: strings.Split(secret, ",")}, checkoutOrigin: "https://checkout.stripe.com", what: what}, nil
+		return &payments{config: stripe.Config{Key: key, WebhookSecrets: strings.Split(secret, ",")}, checkoutOrigin: "https://checkout.stripe.com", what: what, live: live}, nil
 	case secretGiven && !f.test:
 		return nil, hint(errors.New("STRIPE_WEBHOOK_SECRET is set, but STRIPE_SECRET_KEY is not"), "set both for real payments, or unset both for test payments")
 	}

@@ -113,7 +113,10 @@ func serve(ctx context.Context, f serveFlags, stdout io.Writer, log *slog.Logger
 		return hint(err, "stop the other portal, or give this one a database of its own")
 	}
 	defer leave()
-	bill := billing.New(st, gateway, billing.Config{Currency: f.currency, TestPayments: pay.double != nil, Seller: seller(f.seller)}, log)
+	if err := sameMoney(ctx, st, pay.live); err != nil {
+		return err
+	}
+	bill := billing.New(st, gateway, billing.Config{Currency: f.currency, TestPayments: !pay.live, Seller: seller(f.seller)}, log)
 	if err := bill.CheckCurrency(ctx); err != nil {
 		return hint(err, "start it with the --currency it was set up with, or give this one a database of its own")
 	}

@@ -305,3 +305,19 @@ func TestDownStopsInstances(t *testing.T) {
 	ada.must(http.StatusAccepted, http.MethodPost, "/api/v1/instances/"+in.ID+"/start", nil, nil)
 	ada.await(in.ID, "running")
 }
+
+// What was paid with test cards is never spent as real money: a live key is
+// refused on a database that has test payments.
+func TestTestMoneyStaysTestMoney(t *testing.T) {
+	t.Parallel()
+	b := up(t)
+	b.signUp("ada@example.org").topUp(5_000_000, "4242424242424242")
+	b.up.terminate()
+	cmd := exec.Command(binary(t), "serve", "--listen", "127.0.0.1:0", "--data", b.dir)
+	cmd.Env = append(os.Environ(), "STRIPE_SECRET_KEY=sk_live_x", "STRIPE_WEBHOOK_SECRET=whsec_x")
+	out, err := cmd.CombinedOutput()
+	if err == nil || !strings.Contains(string(out), "test money would be spent as real") || !strings.Contains(string(out), "→") {
+		t.Errorf("%v: %s", err, out)
+	}
+	b.start()
+}

@@ -62,6 +62,14 @@ func (tx *Tx) Topups(account models.AccountID, cursor string, limit int) (list [
 	return list, next, nil
 }
 
+// HasCheckouts tells whether any top-up was paid, or was to be, by a checkout
+// session whose id begins like this: Stripe names test and live ones apart.
+func (tx *Tx) HasCheckouts(prefix string) (bool, error) {
+	var n int64
+	err := tx.db.Model(&models.Topup{}).Where("SUBSTR(session_id, 1, ?) = ?", len(prefix), prefix).Limit(1).Count(&n).Error
+	return n > 0, err
+}
+
 // UnsettledTopups lists up to limit top-ups that wait for the provider and were
 // made before, in the order of their ids after the one named.
 func (tx *Tx) UnsettledTopups(before models.Instant, after models.TopupID, limit int) (list []models.Topup, err error) {
