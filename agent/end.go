@@ -117,6 +117,8 @@ func (w *worker) why(o order, seen runtime.Observed) verdict {
 			killed := 128 + int(unix.SIGKILL)
 			v.exitCode = &killed
 		}
+	case runtime.CauseDisk:
+		v.reason = wire.ReasonDisk
 	case runtime.CausePaid:
 		v.reason = wire.ReasonPaidUntil
 	case runtime.CauseStartup:

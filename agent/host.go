@@ -16,12 +16,11 @@ import (
 	"berth/wire"
 )
 
-// What a simulated host has for each of its cards, and its disk: the usual share
-// of a rented GPU server.
+// What a simulated host has for each of its cards: the usual share of a rented GPU
+// server. Its disk is the real one.
 const (
 	simulatedMilliCPU  = 16_000
 	simulatedMemoryMiB = 112 << 10
-	simulatedDiskGiB   = 2 << 10
 )
 
 // bootID names this boot of the host.
@@ -39,6 +38,16 @@ func describeHost(ctx context.Context, name, dir string, images []string, rt run
 		return host, fmt.Errorf("uname: %w", err)
 	}
 	host.Kernel = unix.ByteSliceToString(uts.Release[:])
+	// Instances may have what is free and what they have already.
+	var disk unix.Statfs_t
+	if err := unix.Statfs(dir, &disk); err != nil {
+		return host, fmt.Errorf("statfs %s: %w", dir, err)
+	}
+	theirs, err := runtime.DiskBytes(dir, 0)
+	if err != nil {
+		return host, fmt.Errorf("add up %s: %w", dir, err)
+	}
+	host.DiskGiB = int((int64(disk.Bavail)*disk.Bsize + theirs) >> 30)
 	if _, host.Simulated = devices.(device.Follower); host.Simulated {
 		cards, err := devices.Inventory(ctx)
 		if err != nil {
@@ -46,20 +55,14 @@ func describeHost(ctx context.Context, name, dir string, images []string, rt run
 		}
 		host.MilliCPU = simulatedMilliCPU * len(cards)
 		host.MemoryMiB = simulatedMemoryMiB * len(cards)
-		host.DiskGiB = simulatedDiskGiB
 		return host, nil
 	}
 	var info unix.Sysinfo_t
 	if err := unix.Sysinfo(&info); err != nil {
 		return host, fmt.Errorf("sysinfo: %w", err)
 	}
-	var disk unix.Statfs_t
-	if err := unix.Statfs(dir, &disk); err != nil {
-		return host, fmt.Errorf("statfs %s: %w", dir, err)
-	}
 	host.MilliCPU = goruntime.NumCPU() * 1000
 	host.MemoryMiB = int(info.Totalram * uint64(info.Unit) >> 20)
-	host.DiskGiB = int(disk.Blocks * uint64(disk.Bsize) >> 30)
 	return host, nil
 }
 

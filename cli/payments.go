@@ -103,15 +103,21 @@ func sameMoney(ctx context.Context, st *store.Store, live bool) error {
 	})
 }
 
+// stripeKey is the key in the environment, empty if there is none, and whether
+// real money moves with it.
+func stripeKey() (key string, live bool) {
+	key = strings.TrimSpace(os.Getenv("STRIPE_SECRET_KEY"))
+	return key, strings.HasPrefix(key, "sk_live_") || strings.HasPrefix(key, "rk_live_")
+}
+
 // openPayments decides between Stripe and the double by the environment, and
 // refuses what is half of each.
 func openPayments(f paymentFlags, dir, portal string, kept secrets, log *slog.Logger) (*payments, error) {
-	key := strings.TrimSpace(os.Getenv("STRIPE_SECRET_KEY"))
-	live := strings.HasPrefix(key, "sk_live_") || strings.HasPrefix(key, "rk_live_")
+	key, live := stripeKey()
 	secret, secretGiven := os.LookupEnv("STRIPE_WEBHOOK_SECRET")
 	switch {
-	case f.test && live:
-		return nil, hint(errors.New("a live Stripe key is set beside --test-payments"), "unset STRIPE_SECRET_KEY for test payments, or leave --test-payments out to take real money")
+	case live && (f.test || f.listen != "" || f.publicURL != ""):
+		return nil, hint(errors.New("a live Stripe key is set beside a flag of test payments"), "unset STRIPE_SECRET_KEY for test payments, or leave every --test-payments flag out to take real money")
 	case key != "" && !f.test:
 		if strings.TrimSpace(secret) == "" {
 			return nil, hint(errors.New("STRIPE_SECRET_KEY is set, but STRIPE_WEBHOOK_SECRET is empty: anybody could send us payments"), "set STRIPE_WEBHOOK_SECRET to the endpoint's signing secret (whsec_…)")

@@ -59,6 +59,9 @@ func up(ctx context.Context, f upFlags, stdout, stderr io.Writer) error {
 	if _, err := gpu.ParseSimulation(f.simulate); err != nil {
 		return usage{hint(err, "for example --simulate %s", defaultCards)}
 	}
+	if _, live := stripeKey(); live {
+		return hint(errors.New("a live Stripe key is set, and \"berth up\" sells simulated GPUs: people would pay real money for them"), "unset STRIPE_SECRET_KEY to try Berth; take real money with \"berth serve\" and agents on GPU hosts")
+	}
 	dir, err := makeDataDir(f.data)
 	if err != nil {
 		return err
@@ -145,7 +148,7 @@ func samePort(args []string, base string) ([]string, error) {
 // simulated says what is not real under up. Whose payments they are is the
 // portal's to say, which has printed it, once Stripe's key is set.
 func simulated(cards string) string {
-	if os.Getenv("STRIPE_SECRET_KEY") != "" {
+	if key, _ := stripeKey(); key != "" {
 		return "the GPUs (" + cards + "), and payments only if the line above says so"
 	}
 	return "the GPUs (" + cards + ") and payments (local Stripe double, no real money)"

@@ -118,6 +118,8 @@ func TestRefusedAtStart(t *testing.T) {
 		"a secret without a key":                  {[]string{"STRIPE_WEBHOOK_SECRET=whsec_x"}, []string{"serve", "--listen", "127.0.0.1:0"}, []string{"STRIPE_SECRET_KEY"}},
 		"a restricted live key beside the double": {[]string{"STRIPE_SECRET_KEY= rk_live_x", "STRIPE_WEBHOOK_SECRET=whsec_x"}, []string{"serve", "--listen", "127.0.0.1:0", "--test-payments"}, []string{"live", "--test-payments"}},
 		"a live key beside the double":            {[]string{"STRIPE_SECRET_KEY=sk_live_x", "STRIPE_WEBHOOK_SECRET=whsec_x"}, []string{"serve", "--listen", "127.0.0.1:0", "--test-payments"}, []string{"live", "--test-payments"}},
+		"a live key beside the double's address":  {[]string{"STRIPE_SECRET_KEY=sk_live_x", "STRIPE_WEBHOOK_SECRET=whsec_x"}, []string{"serve", "--listen", "127.0.0.1:0", "--test-payments-listen", "127.0.0.1:0"}, []string{"live", "--test-payments"}},
+		"a live key for simulated cards":          {[]string{"STRIPE_SECRET_KEY=sk_live_x", "STRIPE_WEBHOOK_SECRET=whsec_x"}, []string{"up", "--listen", "127.0.0.1:0"}, []string{"live", "simulated", "berth serve"}},
 		"damaged secrets":                         {nil, []string{"serve", "--listen", "127.0.0.1:0", "--data", damaged}, []string{"secrets.json", "restore"}},
 		"an unknown card":                         {nil, []string{"up", "--simulate", "a100-90gb:1"}, []string{"a100-90gb", "--simulate"}},
 		"too many cards":                          {nil, []string{"up", "--simulate", "a100-80gb:0"}, []string{"--simulate"}},

@@ -145,6 +145,8 @@ func ended(in models.Instance, r report) happening {
 		default:
 			h.detail = fmt.Sprintf("Its command ended with exit code %d. Look at its log for the cause, then start it again.", *r.exit)
 		}
+	case wire.ReasonDisk:
+		h.detail = fmt.Sprintf("Its disk held more than its %d GiB, so it was ended.%s Start it again and make room: it may not grow until then.", in.DiskGiB, free)
 	case wire.ReasonStartup:
 		code := ""
 		if r.exit != nil {

@@ -110,7 +110,7 @@ func TestLaunchByTheForm(t *testing.T) {
 
 	id := models.InstanceID(strings.TrimPrefix(places[0], "/instances/"))
 	b.get(places[0]).wants(t, http.StatusOK, "tern-01", "Making the slice", "Cancel, costs nothing", "Billing starts when it is running", "starts with the instance", "kestrel, GPU 0")
-	b.get("/instances").wants(t, http.StatusOK, "1 starting.", "kestrel · GPU 0", "All 1", "Active 1")
+	b.get("/instances").wants(t, http.StatusOK, "1 starting.", "kestrel · GPU 0", "Current 1", "Active 1")
 	b.get(places[0]+"/terminal").wants(t, http.StatusConflict, "There is no shell while it is not running")
 	b.get(places[0]+"/logs").wants(t, http.StatusServiceUnavailable, "not connected right now")
 
@@ -141,7 +141,7 @@ func TestLaunchByTheForm(t *testing.T) {
 	w.happens(node, 5, id, wire.PhaseGone)
 	b.get(places[0]).wants(t, http.StatusOK, "Terminated")
 	b.get("/instances?show=terminated").wants(t, http.StatusOK, "tern-01", "Terminated 1")
-	b.get("/instances").wants(t, http.StatusOK, "All 0")
+	b.get("/instances").wants(t, http.StatusOK, "Current 0", "under Terminated 1", `href="/instances?show=terminated">Show them`)
 }
 
 func TestBulkStopSaysWhatItDid(t *testing.T) {

@@ -27,7 +27,7 @@ func fleetView(c money.Currency, k fleetFacts) web.FleetView {
 	if len(k.nodes) == 0 {
 		return v
 	}
-	cards, instances, units, held := 0, 0, 0, 0
+	cards, instances, memory, held := 0, 0, 0, 0
 	watts, measured := 0.0, false
 	for _, n := range k.nodes {
 		cards += len(n.Devices)
@@ -35,9 +35,9 @@ func fleetView(c money.Currency, k fleetFacts) web.FleetView {
 		v.Nodes = append(v.Nodes, nodeRack(n, k))
 		v.Needs = append(v.Needs, nodeNeeds(n, k.at)...)
 		for _, d := range n.Devices {
-			units += max(1, d.Facts.MemoryUnits)
+			memory += d.MemoryMiB
 			for _, l := range d.Leases {
-				held += l.Size
+				held += d.MemoryMiB * l.Size / max(1, d.Facts.MemoryUnits)
 			}
 			if s, ok := k.samples[d.UUID]; ok && s.PowerW != nil {
 				watts, measured = watts+*s.PowerW, true
@@ -49,7 +49,7 @@ func fleetView(c money.Currency, k fleetFacts) web.FleetView {
 		v.Summary += " " + count(len(v.Needs), "thing") + " to look at."
 	}
 	v.Metrics = []web.Metric{
-		{Label: "Sold now", Value: fmt.Sprint(held * 100 / max(1, units)), Unit: " %", Note: "of memory"},
+		{Label: "Sold now", Value: fmt.Sprint(held * 100 / max(1, memory)), Unit: " %", Note: "of memory"},
 		{Label: "Instances", Value: fmt.Sprint(instances), Note: "on " + count(len(k.nodes), "node")},
 		{Label: "Burn", Value: c.Format(money.Amount(k.burn)), Unit: " /h", Note: "all accounts"},
 		{Label: "Power", Value: "–", Note: "not measured"},

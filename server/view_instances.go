@@ -16,7 +16,7 @@ var instanceShows = []struct {
 	id, label string
 	states    []models.InstanceState // empty: all but terminated
 }{
-	{"", "All", nil},
+	{"", "Current", nil},
 	{"active", "Active", []models.InstanceState{models.Placing, models.Pulling, models.Starting, models.Running, models.Stopping, models.Lost}},
 	{"terminated", "Terminated", []models.InstanceState{models.Terminated}},
 }
@@ -67,7 +67,11 @@ func instancesView(c money.Currency, show int, k instancesFacts) web.InstancesVi
 		if s.id != "" {
 			href += "?show=" + s.id
 		}
-		v.Filters = append(v.Filters, web.FilterLink{Label: s.label + " " + thousands(int64(n)), Href: href, Current: i == show})
+		link := web.FilterLink{Label: s.label + " " + thousands(int64(n)), Href: href, Current: i == show}
+		v.Filters = append(v.Filters, link)
+		if n > 0 && i != show && v.Elsewhere.Href == "" {
+			v.Elsewhere = link
+		}
 	}
 	for _, in := range k.list {
 		v.Rows = append(v.Rows, instanceRow(c, in, k))
@@ -110,6 +114,9 @@ func instanceRow(c money.Currency, in fleet.InstanceView, k instancesFacts) web.
 	row.Bar = rowBar(in)
 	if len(in.Slices) > 0 {
 		row.Where = whereOf(in, " · ")
+		if in.Simulated {
+			row.Where += " · simulated"
+		}
 	}
 	if in.State == models.Failed || in.State == models.Lost {
 		row.Note, _, _ = strings.Cut(in.Detail, ". ") // the page has all of it

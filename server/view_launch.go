@@ -80,7 +80,7 @@ func launchView(c money.Currency, f launchForm, bad models.Fieldset, k launchFac
 	images := k.images
 	if k.landing != nil {
 		images = k.landing.Images
-		v.DiskHint = fmt.Sprintf("Counted in the price. %s GiB free on %s.", thousands(int64(k.landing.MaxDiskGiB)), k.landing.Node.Name)
+		v.DiskHint = fmt.Sprintf("Counted in the price. At most %s GiB on %s.", thousands(int64(min(k.landing.MaxDiskGiB, fleet.MaxDiskGiB))), k.landing.Node.Name)
 	}
 	for i, image := range images {
 		v.Images = append(v.Images, web.ImageOption{Value: image, Label: imageName(image), Selected: image == f.image || f.image == "" && i == 0})
@@ -157,6 +157,9 @@ func landingPart(l fleet.Landing) web.SlicePart {
 			continue
 		}
 		p.Where += fmt.Sprintf(", %d", sl.Device.Index)
+	}
+	if l.Simulated {
+		p.Where += " (simulated)"
 	}
 	return p
 }

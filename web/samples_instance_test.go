@@ -98,13 +98,14 @@ func instanceSamples() map[string]templ.Component {
 	}
 	instances := InstancesView{
 		Layout: signedIn("Instances", NavInstances, "/instances"), Summary: "1 running, 1 starting.", Burn: "$0.42 per hour", Any: true, Rows: rows,
-		Filters: []FilterLink{{"All 4", "/instances", true}, {"Active 2", "/instances?show=active", false}}, NextHref: "/instances?after=i-4",
+		Filters: []FilterLink{{"Current 4", "/instances", true}, {"Active 2", "/instances?show=active", false}}, NextHref: "/instances?after=i-4",
 	}
 	flashed := instances
 	flashed.Flash = &Flash{Tone: ToneRunning, Text: "course-lab-4 stopped. Its disk is kept.", Href: "/instances/i-3", Link: "Start again"}
 	refused := instances
 	refused.Flash = &Flash{Tone: ToneFailed, Text: "sdxl-batch cannot be stopped: it is already stopping."}
 	hidden := instances
+	hidden.Elsewhere = FilterLink{"Terminated 3", "/instances?show=terminated", false}
 	hidden.Rows, hidden.Burn, hidden.NextHref = nil, "", ""
 	l := signedIn("Output of qwen-serve-02", NavInstances, "/instances/i-1/logs")
 	return map[string]templ.Component{

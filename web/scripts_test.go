@@ -40,6 +40,22 @@ func TestLiveUpdateKeepsWhatIsInHand(t *testing.T) {
 	b.nothingWrong()
 }
 
+// TestTerminalOpensWhenItCan: a terminal's page that was opened too early becomes
+// the terminal by itself.
+func TestTerminalOpensWhenItCan(t *testing.T) {
+	p := startPortal(t)
+	b := startBrowser(t) // after the portal, so that it ends before
+	early := TerminalView{Layout: runningView().Layout, ID: "i-1", Name: "qwen-serve-02", Problem: &Problem{What: "It is starting.", Next: "This page turns into the terminal."}}
+	early.Return = "/instances/i-1/terminal"
+	p.show("/instances/i-1/terminal", TerminalPage(early))
+	b.do(chromedp.Navigate(p.server.URL + "/instances/i-1/terminal"))
+	late := early
+	late.Problem = nil
+	p.show("/instances/i-1/terminal", TerminalPage(late))
+	p.changed("instance:i-1")
+	b.until(css(".termbox .xterm-screen")+" !== null", "true")
+}
+
 func TestCostTicks(t *testing.T) {
 	p := startPortal(t)
 	b := startBrowser(t) // after the portal, so that it ends before

@@ -171,7 +171,7 @@ var legendOrder = []struct {
 	{KindGhost, "Where it will land"},
 	{KindYours, "Yours"},
 	{KindYoursSpot, "Yours, on spot"},
-	{KindOther, "Held by others"},
+	{KindOther, "Other instances"},
 	{KindSpot, "Spot, can be reclaimed"},
 	{KindReserved, "Reserved"},
 	{KindFree, "Free"},

@@ -7,9 +7,11 @@ type InstancesView struct {
 	Layout
 	// Summary is "3 running, 1 starting."; Burn is "$4.19 per hour", empty if nothing burns.
 	Summary, Burn string
-	// Filters are links: all, active.
-	Filters []FilterLink
-	Rows    []InstanceRow
+	// Filters are links: current, active, terminated. Elsewhere is the one to follow
+	// when the present one shows nothing.
+	Filters   []FilterLink
+	Elsewhere FilterLink
+	Rows      []InstanceRow
 	// Any says that the account has instances at all.
 	Any bool
 	// From is the cheapest price per hour on offer, for the empty page.

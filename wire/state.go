@@ -73,6 +73,7 @@ const (
 	ReasonAsked      = "asked"        // the portal wanted it stopped
 	ReasonExited     = "exited"       // its own command ended; ExitCode tells how
 	ReasonPaidUntil  = "paid_until"   // it reached PaidSeconds
+	ReasonDisk       = "disk_full"    // its disk held more than it may
 	ReasonStartup    = "startup"      // the start-up script failed
 	ReasonCommand    = "command"      // its command could not be started
 	ReasonDevices    = "devices"      // fewer devices visible inside than granted
@@ -135,7 +136,7 @@ type Runtime struct {
 	Driver string            `json:"driver"` // sandbox, docker …
 	Mode   string            `json:"mode"`   // the rung in use
 	Ladder []Rung            `json:"ladder"` // best first
-	Limits map[string]string `json:"limits"` // cpu, memory, pids, disk → enforced | advisory
+	Limits map[string]string `json:"limits"` // cpu, memory, pids, disk → enforced | watched | advisory
 	Images []string          `json:"images"` // what can be launched here
 }
 

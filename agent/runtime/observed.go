@@ -30,6 +30,7 @@ const (
 	CauseCommand Cause = "command"   // the command could not be started
 	CauseDevices Cause = "devices"   // not every granted device was visible inside
 	CauseMemory  Cause = "memory"    // killed at its memory limit
+	CauseDisk    Cause = "disk"      // its disk held more than it may
 	CauseNode    Cause = "node"      // the host could not set the sandbox up
 	CauseLost    Cause = "shim_lost" // its shim was killed; the tree went with it
 	CauseReboot  Cause = "reboot"    // the host restarted under it
@@ -120,6 +121,7 @@ type Enforcement string
 
 const (
 	Enforced Enforcement = "enforced" // by the kernel, for the whole tree
+	Watched  Enforcement = "watched"  // looked at every few seconds; a run above it is ended
 	Advisory Enforcement = "advisory" // per process or not at all
 )
 

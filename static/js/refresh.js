@@ -26,6 +26,10 @@ export async function refresh(selector, url = document.body.dataset.liveUrl ?? l
     if (running === control) running = null;
   }
   if (control.signal.aborted) return false;
+  if (new URL(url, location).href === location.href && otherScripts(fresh) && ![...document.querySelectorAll("input, textarea, select")].some(touched)) {
+    location.reload(); // such as the terminal, once its instance runs: scripts come with a page, not with its parts
+    return false;
+  }
   const parts = [];
   for (const part of document.querySelectorAll(selector)) {
     const next = part.id && fresh.getElementById(part.id);
@@ -44,6 +48,12 @@ const morphing = {
     beforeAttributeUpdated: (name, node) => !(name === "open" && node.localName === "details"),
   },
 };
+
+// otherScripts says whether the page now needs a script that this one has not loaded.
+function otherScripts(fresh) {
+  const loaded = new Set([...document.scripts].map((s) => s.getAttribute("src")));
+  return [...fresh.scripts].some((s) => !loaded.has(s.getAttribute("src")));
+}
 
 // touched says whether the user has changed a field since the page was drawn.
 function touched(node) {

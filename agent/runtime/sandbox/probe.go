@@ -126,7 +126,7 @@ func probeRung(o shim.Order) (f found, err error) {
 	}
 	group := host.Create(o.Group, cgroup.Limits{MilliCPU: o.Spec.MilliCPU, MemoryMiB: o.Spec.MemoryMiB, Pids: jail.MaxProcesses})
 	defer group.Remove()
-	f.Limits.Disk = runtime.Advisory
+	f.Limits.Disk = runtime.Watched
 	tree, err := jail.Launch(o.Jail.WithProcessLimits(o.Spec, group.Holds(cgroup.Memory), group.Holds(cgroup.Pids)))
 	if err != nil {
 		return f, err

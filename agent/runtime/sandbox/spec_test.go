@@ -59,6 +59,23 @@ func TestStartupScriptIsPaidTime(t *testing.T) {
 	}
 }
 
+// Many files are held to the disk's size as one is. What is over at a start is not
+// ended for that, so that its renter can make room; it may not grow.
+func TestDiskFull(t *testing.T) {
+	n := onBest(t)
+	full := runtime.Spec{Instance: "a", DiskGiB: 1, Command: []string{"sh", "-c", "fallocate -l 700M one; fallocate -l 700M two; sleep 1000"}}
+	n.start(full)
+	o := n.wait("a", runtime.Exited)
+	if o.Cause != runtime.CauseDisk || !strings.Contains(o.Reason, "1 GiB") || o.Seconds < 1 {
+		t.Fatalf("%+v", o)
+	}
+	again := runtime.Spec{Instance: "a", Run: 2, DiskGiB: 1, Command: []string{"sh", "-c", "sleep 8; echo still here; fallocate -l 700M three; sleep 1000"}}
+	n.start(again)
+	if o := n.wait("a", runtime.Exited); o.Cause != runtime.CauseDisk || n.log("a") != "still here\n" {
+		t.Errorf("%+v, said %q", o, n.log("a"))
+	}
+}
+
 func TestDevices(t *testing.T) {
 	onEachRung(t, func(t *testing.T, n *node) {
 		gone := filepath.Join(t.TempDir(), "nvidia1")

@@ -176,6 +176,7 @@ func (s *shim) run() {
 		defer close(logged)
 		io.Copy(s.log, s.tree.Log)
 	}()
+	go s.watchDisk()
 	terminate := make(chan os.Signal, 1)
 	signal.Notify(terminate, unix.SIGTERM)
 	open := events
