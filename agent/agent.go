@@ -15,7 +15,6 @@ package agent
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net"
 	"path/filepath"
@@ -125,6 +124,9 @@ func (a *Agent) Run(ctx context.Context) error {
 	if err := sup.load(); err != nil {
 		return err
 	}
+	sup.layouts = newLayouts(sup.slicer, c.Now, sup.faults.note)
+	sup.slicer.freed = sup.layouts.wake
+	sup.layouts.want(sup.desired.Layouts)
 	host, err := describeHost(ctx, identity.Name, c.Dir, c.Images, c.Runtime, c.Devices)
 	if err != nil {
 		return err
@@ -143,6 +145,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	log.Info("agent runs", "portal", portal, "runtime", host.Runtime.Mode, "simulated", host.Simulated)
 	var parts sync.WaitGroup
 	parts.Go(func() { sup.run(ctx) })
+	parts.Go(func() { sup.layouts.run(ctx) })
 	parts.Go(func() { samples.run(ctx) })
 	parts.Go(func() { l.run(ctx, wire.Control) })
 	parts.Go(func() { l.run(ctx, wire.Bulk) })
@@ -167,10 +170,9 @@ func (a *Agent) state(ctx context.Context, sup *supervisor, host wire.Host) (wir
 	if err != nil {
 		return wire.State{}, err
 	}
-	before := sup.slicer.grants.all()
-	cards, err := a.config.Devices.Inventory(ctx)
+	_, devices, err := sup.devices(ctx)
 	if err != nil {
-		return wire.State{}, fmt.Errorf("list devices: %w", err)
+		return wire.State{}, err
 	}
 	return wire.State{
 		Version:      wire.Version,
@@ -180,7 +182,7 @@ func (a *Agent) state(ctx context.Context, sup *supervisor, host wire.Host) (wir
 		LastEvent:    last,
 		At:           sup.now().UTC(),
 		Host:         host,
-		Devices:      describeDevices(cards, append(before, sup.slicer.grants.all()...)),
+		Devices:      devices,
 		Instances:    instances,
 		Inventory:    inventory,
 	}, nil

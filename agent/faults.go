@@ -31,6 +31,13 @@ func (f *faults) see(devices []wire.Device) bool {
 	return true
 }
 
+// note says that something else about the cards is different.
+func (f *faults) note() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.seen++
+}
+
 func (f *faults) version() int64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 
@@ -17,7 +18,7 @@ type grants struct {
 	path string
 
 	mu   sync.Mutex
-	held map[string][]heldSlice // by instance
+	held map[string][]heldSlice // by instance; those of nobody lie ready
 }
 
 // heldSlice is one grant. UUID is what the device calls it; empty means that it
@@ -56,7 +57,9 @@ func (g *grants) instances() []string {
 	defer g.mu.Unlock()
 	var ids []string
 	for id := range g.held {
-		ids = append(ids, id)
+		if id != nobody {
+			ids = append(ids, id)
+		}
 	}
 	return ids
 }
@@ -101,20 +104,34 @@ func (g *grants) drop(instance string, s wire.Slice) error {
 	return g.put(instance, slices.DeleteFunc(slices.Clone(g.held[instance]), func(h heldSlice) bool { return same(h.Slice, s) }))
 }
 
+// move hands a slice from one holder to another, as one change.
+func (g *grants) move(h heldSlice, from, to string) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.write(map[string][]heldSlice{
+		from: slices.DeleteFunc(slices.Clone(g.held[from]), func(o heldSlice) bool { return same(o.Slice, h.Slice) }),
+		to:   append(slices.Clone(g.held[to]), h),
+	})
+}
+
 // put changes one instance's record, on disk first; the caller holds mu.
 func (g *grants) put(instance string, held []heldSlice) error {
-	before, had := g.held[instance]
-	if g.held[instance] = held; len(held) == 0 {
-		delete(g.held, instance)
-	}
-	err := writeJSON(g.path, g.held)
-	if err != nil {
-		if delete(g.held, instance); had {
-			g.held[instance] = before
+	return g.write(map[string][]heldSlice{instance: held})
+}
+
+// write changes the records of some holders, on disk first; the caller holds mu.
+func (g *grants) write(changed map[string][]heldSlice) error {
+	next := maps.Clone(g.held)
+	for holder, held := range changed {
+		if next[holder] = held; len(held) == 0 {
+			delete(next, holder)
 		}
-		err = fmt.Errorf("write down the slices of instance %s: %w", instance, err)
 	}
-	return err
+	if err := writeJSON(g.path, next); err != nil {
+		return fmt.Errorf("write down who holds which slices: %w", err)
+	}
+	g.held = next
+	return nil
 }
 
 // all returns every grant of every instance.

@@ -14,6 +14,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"berth/agent/device"
 	"berth/agent/device/simulator"
 	"berth/agent/runtime/sandbox"
 	"berth/gpu"
@@ -73,7 +74,8 @@ type node struct {
 	dir    string
 	portal *portal
 	parts
-	end func() // of the running agent
+	wrap func(*simulator.Simulator) device.Driver // nil: as it is
+	end  func()                                   // of the running agent
 }
 
 // newNode joins a node to a portal of its own. Its instances end with the test.
@@ -103,7 +105,11 @@ func (n *node) begin() {
 		n.box.Close()
 		n.t.Skipf("this machine runs no sandbox: %s", info.Summary())
 	}
-	a, err := New(n.config(n.dir, log))
+	config := n.config(n.dir, log)
+	if n.wrap != nil {
+		config.Devices = n.wrap(n.sim)
+	}
+	a, err := New(config)
 	if err != nil {
 		n.t.Fatal(err)
 	}

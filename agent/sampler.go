@@ -91,12 +91,11 @@ func (s *sampler) sample(ctx context.Context, seq int64) wire.Tick {
 	}
 	s.follow(ctx, instances)
 
-	granted := sup.slicer.grants.all()
-	cards, err := s.devices.Inventory(ctx)
+	cards, described, err := sup.devices(ctx)
 	switch {
 	case err != nil:
 		sup.log.Warn("devices could not be sampled", "error", err)
-	case sup.faults.see(describeDevices(cards, append(granted, sup.slicer.grants.all()...))):
+	case sup.faults.see(described):
 		sup.sweep(ctx) // whoever runs on a card that failed ends now
 	}
 	t.Inventory = sup.faults.version()

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"sync"
 
 	"berth/agent/device"
 	"berth/agent/runtime"
@@ -19,6 +20,9 @@ type slicer struct {
 	devices device.Driver
 	grants  *grants
 	log     *slog.Logger
+	freed   func() // an instance gave a slice back
+
+	ready sync.Mutex // held while the slices that lie ready change
 }
 
 // make claims and creates the wanted slices at their places and reads them back.
@@ -45,14 +49,7 @@ func (s *slicer) make(ctx context.Context, instance string, want []wire.Slice) (
 }
 
 func (s *slicer) create(ctx context.Context, instance string, w wire.Slice) error {
-	card, err := s.card(ctx, w.DeviceUUID)
-	if err != nil {
-		return err
-	}
-	if card.Health != device.HealthOK {
-		return fmt.Errorf("device %s: %w: %s", card.UUID, device.ErrLost, card.Health)
-	}
-	h, fresh, err := s.grants.claim(instance, w)
+	card, h, fresh, err := s.claim(ctx, instance, w)
 	if err != nil {
 		return err
 	}
@@ -82,6 +79,34 @@ func (s *slicer) create(ctx context.Context, instance string, w wire.Slice) erro
 		return errors.Join(fmt.Errorf("device %s made %s where %s was asked for", card.UUID, made.Placement, w.Placement), s.destroy(ctx, instance, h))
 	}
 	return nil
+}
+
+// claim writes down that the instance takes the slice of a card that is well. One
+// that lies ready there becomes its own; others that are in the way go.
+func (s *slicer) claim(ctx context.Context, instance string, w wire.Slice) (card device.Card, h heldSlice, fresh bool, err error) {
+	if instance != nobody {
+		s.ready.Lock()
+		defer s.ready.Unlock()
+		for _, r := range s.grants.of(nobody) {
+			switch {
+			case same(r.Slice, w) && r.UUID != "":
+				err = s.grants.move(r, nobody, instance)
+			case overlap(r.Slice, w):
+				err = s.destroy(ctx, nobody, r)
+			}
+			if err != nil {
+				return card, h, false, err
+			}
+		}
+	}
+	if card, err = s.card(ctx, w.DeviceUUID); err != nil {
+		return card, h, false, err
+	}
+	if card.Health != device.HealthOK {
+		return card, h, false, fmt.Errorf("device %s: %w: %s", card.UUID, device.ErrLost, card.Health)
+	}
+	h, fresh, err = s.grants.claim(instance, w)
+	return card, h, fresh, err
 }
 
 // given reads back what the instance holds: the devices to show it, and the
@@ -126,10 +151,14 @@ func (s *slicer) fault(ctx context.Context, instance string) (string, error) {
 
 // release destroys all the instance holds. Nothing held is success.
 func (s *slicer) release(ctx context.Context, instance string) error {
-	for _, h := range s.grants.of(instance) {
+	held := s.grants.of(instance)
+	for _, h := range held {
 		if err := s.destroy(ctx, instance, h); err != nil {
 			return err
 		}
+	}
+	if len(held) > 0 {
+		s.freed()
 	}
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"berth/agent/device"
 	"berth/agent/runtime"
 	"berth/wire"
 )
@@ -33,6 +34,7 @@ type supervisor struct {
 	now     func() time.Time
 	log     *slog.Logger
 
+	layouts *layouts
 	faults  faults
 	running sync.WaitGroup
 	puts    sync.Mutex // one desired state at a time, to the disk and then to mu
@@ -107,6 +109,9 @@ func (s *supervisor) put(ctx context.Context, d wire.Desired) error {
 		}
 	}
 	s.mu.Lock()
+	if !reflect.DeepEqual(d.Layouts, before.Layouts) {
+		s.layouts.want(d.Layouts)
+	}
 	s.desired, s.confirmed = d, true
 	for _, w := range s.workers {
 		w.reconsider()
@@ -225,6 +230,22 @@ func (s *supervisor) retire(w *worker) bool {
 	}
 	delete(s.workers, w.id)
 	return true
+}
+
+// devices reads the cards, and how they are told to the portal.
+func (s *supervisor) devices(ctx context.Context) ([]device.Card, []wire.Device, error) {
+	granted := s.slicer.grants.all()
+	cards, err := s.slicer.devices.Inventory(ctx)
+	if err != nil {
+		return nil, nil, fmt.Errorf("list devices: %w", err)
+	}
+	out := describeDevices(cards, append(granted, s.slicer.grants.all()...))
+	for i := range out {
+		if what := s.layouts.trouble(out[i].UUID); what != "" && out[i].Health == device.HealthOK {
+			out[i].Health = what
+		}
+	}
+	return cards, out, nil
 }
 
 // observed lists what the node has, with the seconds as the runtime counts them

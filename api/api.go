@@ -274,7 +274,37 @@ type Device struct {
 	Model  string        `json:"model"`
 	Node   string        `json:"node"`
 	State  string        `json:"state"`
+	Detail string        `json:"detail" doc:"Why it is not sold, if it is not"`
 	Slices []DeviceSlice `json:"slices"`
+	Layout []Placement   `json:"layout" doc:"The slices it is divided into and sold in; empty: made as they are asked for"`
+}
+
+// Placement is a slice in its place on a card, in memory slices.
+type Placement struct {
+	Profile string `json:"profile"`
+	Start   int    `json:"start"`
+	Size    int    `json:"size"`
+}
+
+// NewLayout asks for a card to be divided.
+type NewLayout struct {
+	Profiles []string `json:"profiles" maxItems:"16" doc:"Each as often as it is wanted; none: slices are made as they are asked for"`
+	DryRun   bool     `json:"dry_run,omitempty" doc:"Only say what would be done"`
+}
+
+// LayoutPlan is how a card comes to a layout. What is kept is not touched.
+type LayoutPlan struct {
+	Device string      `json:"device"`
+	Keep   []KeptSlice `json:"keep"`
+	Remove []Placement `json:"remove"`
+	Make   []Placement `json:"make"`
+	Layout []Placement `json:"layout"`
+}
+
+// KeptSlice is a slice that stays, and who uses it; empty: nobody.
+type KeptSlice struct {
+	Placement
+	Holder string `json:"holder"`
 }
 
 // DeviceSlice is a held slice of a device.

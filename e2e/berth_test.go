@@ -228,6 +228,13 @@ func (b *berth) signUp(email string) *caller {
 	return c
 }
 
+// operatorSignIn is what berth up has printed, this once.
+func (b *berth) operatorSignIn() (email, password string) {
+	_, rest, _ := strings.Cut(b.up.text(), "shown this once: ")
+	words := strings.Fields(rest) // address "password" password
+	return words[0], words[2]
+}
+
 // operator is the caller with the token that up wrote.
 func (b *berth) operator() *caller {
 	b.t.Helper()

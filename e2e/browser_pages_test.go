@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
@@ -98,9 +97,7 @@ func gallery(t *testing.T, p *berth, browser *chromium, seconds int) []sight {
 	guest, newcomer, renter, operator := browser.tab(p.base), browser.tab(p.base), browser.tab(p.base), browser.tab(p.base)
 	newcomer.signUp("Grace Hopper", "grace@example.org")
 	renter.signUp("Ada Lovelace", "ada@example.org")
-	_, rest, _ := strings.Cut(p.up.text(), "shown this once: ")
-	words := strings.Fields(rest) // address "password" password
-	operator.signIn(words[0], words[2])
+	operator.signIn(p.operatorSignIn())
 
 	ada := renter.api()
 	ada.topUp(100_000_000, "4242424242424242")

@@ -189,6 +189,7 @@ func (s *Service) putDevices(tx *store.Tx, node models.NodeID, st wire.State, sl
 		}
 		d := deviceOf(node, r)
 		d.Slices = heldOn(d, st.Instances)
+		d.Layout = before.Layout
 		if found && !slicesToo {
 			d.Slices = before.Slices
 		}

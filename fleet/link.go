@@ -230,6 +230,15 @@ func (s *Service) desired(ctx context.Context, id models.NodeID, after int64) (d
 			held[l.InstanceID] = append(held[l.InstanceID], wire.Slice{DeviceUUID: l.DeviceUUID, MemoryMiB: l.MemoryMiB,
 				Placement: gpu.Placement{Profile: l.Profile, Start: l.Start, Size: l.Size}})
 		}
+		cards, err := tx.NodeDevices(id)
+		if err != nil {
+			return err
+		}
+		for _, c := range cards {
+			if len(c.Layout) > 0 {
+				d.Layouts = append(d.Layouts, wire.Layout{DeviceUUID: c.UUID, Placements: c.Layout})
+			}
+		}
 		for _, in := range list {
 			d.Instances = append(d.Instances, wire.DesiredInstance{ID: string(in.ID), Run: in.Run, Want: wire.Want(in.Want), Slices: held[in.ID], PaidSeconds: in.PaidSeconds,
 				Spec: wire.Spec{Name: in.Name, Image: in.Image, Command: in.Command, Env: in.Env, StartupScript: in.StartupScript,

@@ -133,7 +133,7 @@ func viewNodes(tx *store.Tx) ([]NodeView, error) {
 			v.Leases = append(v.Leases, LeaseView{Lease: l, InstanceName: in.Name, State: in.State})
 			placed = append(placed, l.Placement())
 		}
-		v.Foreign = foreign(placed, d.Slices)
+		v.Foreign = foreign(d, placed)
 		out[i].Devices = append(out[i].Devices, v)
 	}
 	return out, nil

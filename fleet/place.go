@@ -32,6 +32,11 @@ type card struct {
 // title names a card for people.
 func (c card) title(s site) string { return fmt.Sprintf("%s GPU %d", s.node.Name, c.device.Index) }
 
+// offer is the card as package gpu chooses among them.
+func (c card) offer(s site) gpu.Card {
+	return gpu.Card{Key: c.title(s), Model: c.model, Used: c.used, Layout: c.device.Layout}
+}
+
 // request is what is to be placed.
 type request struct {
 	sku     gpu.SKU
@@ -88,7 +93,7 @@ func place(sites []site, r request) (landing, error) {
 	for _, s := range able {
 		for _, c := range s.cards {
 			if c.model.ID == model.ID {
-				offers = append(offers, gpu.Card{Key: c.title(s), Model: c.model, Used: c.used})
+				offers = append(offers, c.offer(s))
 				from, at = append(from, landed{card: c}), append(at, s)
 			}
 		}
@@ -116,7 +121,7 @@ func placeMany(sites []site, sku gpu.SKU, model gpu.Model, profile gpu.Profile) 
 		for len(got) < sku.Count {
 			offers := make([]gpu.Card, len(cards))
 			for i, c := range cards {
-				offers[i] = gpu.Card{Key: c.title(s), Model: c.model, Used: c.used}
+				offers[i] = c.offer(s)
 			}
 			i, start, ok, _ := gpu.Choose(offers, profile)
 			if !ok {
@@ -131,7 +136,7 @@ func placeMany(sites []site, sku gpu.SKU, model gpu.Model, profile gpu.Profile) 
 		}
 		rest := 0
 		for _, c := range cards {
-			if c.model.CountFit(profile, c.used) > 0 {
+			if c.offer(s).CountFit(profile) > 0 {
 				rest++
 			}
 		}
@@ -196,8 +201,10 @@ func countFit(s site, sku gpu.SKU, model gpu.Model, profile gpu.Profile) (free, 
 	var perCard, empty []int
 	for _, c := range s.cards {
 		if c.model.ID == model.ID {
-			perCard = append(perCard, model.CountFit(profile, c.used))
-			empty = append(empty, model.CountFit(profile, nil))
+			offer := c.offer(s)
+			perCard = append(perCard, offer.CountFit(profile))
+			offer.Used = nil
+			empty = append(empty, offer.CountFit(profile))
 		}
 	}
 	return groups(perCard, sku.Count), groups(empty, sku.Count)

@@ -51,7 +51,7 @@ func (s *Service) sites(tx *store.Tx) ([]site, error) {
 			}
 			st.devices++
 			if m, err := gpu.Lookup(d.Model); err == nil && d.State == models.DeviceOK {
-				st.cards = append(st.cards, card{device: d, model: m, used: usedOn(held[d.UUID], d.Slices)})
+				st.cards = append(st.cards, card{device: d, model: m, used: usedOn(d, held[d.UUID])})
 			}
 		}
 		out = append(out, st)
@@ -60,15 +60,16 @@ func (s *Service) sites(tx *store.Tx) ([]site, error) {
 }
 
 // usedOn is what lies on a card: what is leased, and what the node reports that
-// no lease explains. The latter is not sold until it is gone.
-func usedOn(leased, reported []gpu.Placement) []gpu.Placement {
-	return append(slices.Clone(leased), foreign(leased, reported)...)
+// nothing explains. The latter is not sold until it is gone.
+func usedOn(d models.Device, leased []gpu.Placement) []gpu.Placement {
+	return append(slices.Clone(leased), foreign(d, leased)...)
 }
 
-// foreign lists the reported slices that no lease explains.
-func foreign(leased, reported []gpu.Placement) (out []gpu.Placement) {
-	for _, r := range reported {
-		if !slices.ContainsFunc(leased, func(l gpu.Placement) bool { return l.Start == r.Start && l.Size == r.Size }) {
+// foreign lists the reported slices that neither a lease nor the card's layout
+// explains.
+func foreign(d models.Device, leased []gpu.Placement) (out []gpu.Placement) {
+	for _, r := range d.Slices {
+		if !slices.ContainsFunc(slices.Concat(leased, d.Layout), func(l gpu.Placement) bool { return l.Start == r.Start && l.Size == r.Size }) {
 			out = append(out, r)
 		}
 	}

@@ -216,10 +216,10 @@ func (w *world) join(name string, devices ...wire.Device) *box {
 func (b *box) state() wire.State {
 	st := wire.State{Version: wire.Version, BootID: "boot", Generation: b.gen, LastEvent: int64(len(b.journal)), At: b.now.Time(), Host: b.host}
 	for _, d := range b.devices {
-		d.Slices = nil
+		d.Slices = slices.Clone(d.Slices) // what lies ready
 		for _, o := range b.has {
 			for _, s := range o.Slices {
-				if s.DeviceUUID == d.UUID && s.Placement.Profile != gpu.Whole {
+				if s.DeviceUUID == d.UUID && s.Placement.Profile != gpu.Whole && !slices.Contains(d.Slices, s.Placement) {
 					d.Slices = append(d.Slices, s.Placement)
 				}
 			}

@@ -3,6 +3,7 @@ package gpu
 import (
 	"fmt"
 	"math/bits"
+	"slices"
 )
 
 // Card is a card on offer: what it is and what already lies on it.
@@ -10,6 +11,24 @@ type Card struct {
 	Key   string // who it is; decides between equals, so it must be stable and unique
 	Model Model
 	Used  []Placement
+	// Layout is how the card is divided once and for all; empty: as is asked for.
+	Layout []Placement
+}
+
+// FreeStarts returns the units at which p can be had beside what lies on the
+// card, the best first; see Model.FreeStarts and Model.BestStart.
+func (c Card) FreeStarts(p Profile) []int {
+	return slices.DeleteFunc(c.Model.byPreference(p, c.Used), func(start int) bool {
+		return len(c.Layout) > 0 && !slices.Contains(c.Layout, p.At(start))
+	})
+}
+
+// CountFit returns how many more of p alone can be had; see Model.CountFit.
+func (c Card) CountFit(p Profile) int {
+	if len(c.Layout) == 0 {
+		return c.Model.CountFit(p, c.Used)
+	}
+	return len(c.FreeStarts(p)) // places of one layout do not overlap
 }
 
 // Choose takes the card and start for one slice of profile p. Cards that do not
@@ -35,12 +54,12 @@ func Choose(cards []Card, p Profile) (index, start int, ok bool, why string) {
 		if len(c.Used) > 0 && c.Used[0].Profile == Whole {
 			rentedWhole++
 		}
-		at, fits := c.Model.BestStart(p, c.Used)
-		if !fits {
+		free := c.FreeStarts(p)
+		if len(free) == 0 {
 			continue
 		}
-		if r := rankOf(c, p, at); index < 0 || r.before(best) {
-			index, start, best = i, at, r
+		if r := rankOf(c, p, free[0]); index < 0 || r.before(best) {
+			index, start, best = i, free[0], r
 		}
 	}
 	switch {

@@ -43,7 +43,7 @@ func TestChoose(t *testing.T) {
 		"whole takes an untouched card":        {cards(t, m, "1g@6", "", ""), Whole, 1, 0, true, "card b is untouched"},
 		"whole finds none":                     {cards(t, m, "1g@6", Whole), Whole, -1, 0, false, "none of 2 cards is untouched: 1 rented whole, 1 in slices"},
 		"a slice finds none":                   {cards(t, m, "1g@0 1g@4", Whole), "3g.40gb", -1, 0, false, "fits on none of 2 cards: 1 rented whole, 1 with slices in the way"},
-		"equals go by key":                     {[]Card{{"z", m, nil}, {"b", m, nil}, {"c", m, nil}}, "1g.10gb", 1, 6, true, "so b, untouched"},
+		"equals go by key":                     {[]Card{{Key: "z", Model: m}, {Key: "b", Model: m}, {Key: "c", Model: m}}, "1g.10gb", 1, 6, true, "so b, untouched"},
 		"no cards":                             {nil, "1g.10gb", -1, 0, false, "no card offers 1g.10gb"},
 		"cards of another kind":                {cards(t, model(t, "rtx4090"), ""), "1g.10gb", -1, 0, false, "no card offers"},
 		"an undividable card, whole":           {cards(t, model(t, "rtx4090"), Whole, ""), Whole, 1, 0, true, "card b"},

@@ -48,6 +48,7 @@ type Device struct {
 	Detail    string
 	MIG       bool
 	Slices    []gpu.Placement `gorm:"serializer:json"` // on the card at the node's last word, leased or not
+	Layout    []gpu.Placement `gorm:"serializer:json"` // as the operator wants it divided; empty: as is asked for
 }
 
 // Lease is the hold of one slice by one run of an instance, until released.

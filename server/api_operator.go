@@ -9,6 +9,7 @@ import (
 
 	"berth/api"
 	"berth/fleet"
+	"berth/gpu"
 	"berth/models"
 	"berth/models/store"
 	"berth/money"
@@ -17,6 +18,7 @@ import (
 func (a *restAPI) operatorOperations() {
 	operate(a, mayOperate, huma.Operation{OperationID: "list-nodes", Method: http.MethodGet, Path: "/nodes", Summary: "Operator: the fleet"}, a.listNodes)
 	operate(a, mayOperate, huma.Operation{OperationID: "list-devices", Method: http.MethodGet, Path: "/devices", Summary: "Operator: every card and who holds what of it"}, a.listDevices)
+	operate(a, mayOperate, huma.Operation{OperationID: "set-device-layout", Method: http.MethodPost, Path: "/devices/{uuid}/layout", Summary: "Operator: divide a card into slices that lie ready, or only plan it"}, a.setLayout)
 	operate(a, mayOperate, huma.Operation{OperationID: "create-join-token", Method: http.MethodPost, Path: "/nodes/join-tokens", Summary: "Operator: a one-time token for a new node", DefaultStatus: http.StatusCreated}, a.createJoinToken)
 	operate(a, mayOperate, huma.Operation{OperationID: "cordon-node", Method: http.MethodPost, Path: "/nodes/{id}/cordon", Summary: "Operator: nothing new starts on a node; what runs goes on"}, a.cordonNode(true))
 	operate(a, mayOperate, huma.Operation{OperationID: "uncordon-node", Method: http.MethodPost, Path: "/nodes/{id}/uncordon", Summary: "Operator: open a node to rentals again"}, a.cordonNode(false))
@@ -60,12 +62,39 @@ func (a *restAPI) retireNode(ctx context.Context, _ caller, in *ByID) (*one[api.
 func (a *restAPI) listDevices(ctx context.Context, _ caller, _ *empty) (*list[api.Device], error) {
 	devices, err := a.fleet.Devices(ctx)
 	return listOf(devices, "", func(d fleet.DeviceView) api.Device {
-		out := api.Device{UUID: d.UUID, Model: string(d.Model), Node: d.NodeName, State: d.State, Slices: []api.DeviceSlice{}}
+		out := api.Device{UUID: d.UUID, Model: string(d.Model), Node: d.NodeName, State: d.State, Detail: d.Detail, Slices: []api.DeviceSlice{}, Layout: placementsJSON(d.Layout)}
 		for _, l := range d.Leases {
 			out.Slices = append(out.Slices, api.DeviceSlice{Profile: l.Profile, Start: l.Start, Size: l.Size, Instance: string(l.InstanceID)})
 		}
 		return out
 	}), err
+}
+
+func placementsJSON(ps []gpu.Placement) []api.Placement {
+	out := make([]api.Placement, len(ps))
+	for i, p := range ps {
+		out[i] = api.Placement{Profile: p.Profile, Start: p.Start, Size: p.Size}
+	}
+	return out
+}
+
+func (a *restAPI) setLayout(ctx context.Context, _ caller, in *struct {
+	UUID string `path:"uuid"`
+	Body api.NewLayout
+}) (*one[api.LayoutPlan], error) {
+	set := a.fleet.SetLayout
+	if in.Body.DryRun {
+		set = a.fleet.PlanLayout
+	}
+	plan, err := set(ctx, in.UUID, in.Body.Profiles)
+	if err != nil {
+		return nil, err
+	}
+	out := api.LayoutPlan{Device: plan.Device.UUID, Keep: []api.KeptSlice{}, Remove: placementsJSON(plan.Remove), Make: placementsJSON(plan.Make), Layout: placementsJSON(plan.Layout)}
+	for _, h := range plan.Keep {
+		out.Keep = append(out.Keep, api.KeptSlice{Placement: placementsJSON([]gpu.Placement{h.Placement})[0], Holder: h.Holder})
+	}
+	return oneOf(out), nil
 }
 
 func (a *restAPI) createJoinToken(ctx context.Context, who caller, _ *empty) (*one[api.JoinToken], error) {

@@ -311,3 +311,22 @@ func TestOperatorCordonsAndRetiresANode(t *testing.T) {
 	op.get("/fleet").wants(t, http.StatusOK, "kestrel is retired")
 	op.get(at).wants(t, http.StatusNotFound)
 }
+
+// Without a script: what is wanted, the plan, then the deed.
+func TestOperatorDividesACard(t *testing.T) {
+	w := newWorld(t)
+	op := w.operator()
+	node := w.addNode()
+	at := "/fleet/" + string(node) + "/devices/GPU-0/layout"
+	op.get("/fleet/"+string(node)).wants(t, http.StatusOK, at)
+	op.get(at).wants(t, http.StatusOK, "Divide GPU 0", "made as they are asked for", `name="n-1g.10gb"`, "9,856 MiB, 1 of 7 compute slices, at most 7")
+	op.get(at+"?plan=1&n-1g.10gb=4&n-3g.40gb=1").wants(t, http.StatusOK, "The plan", "Makes 5:", "4 × 1g.10gb", `value="1g.10gb 1g.10gb 1g.10gb 1g.10gb 3g.40gb"`)
+	op.get(at+"?plan=1&n-1g.10gb=4&n-3g.40gb=2").wants(t, http.StatusOK, "needs 12 memory units", "Nothing was changed.")
+	op.get(at+"?plan=1&n-1g.10gb=-1").wants(t, http.StatusUnprocessableEntity)
+	op.post(at, "profiles", "4g.40gb 4g.40gb").wants(t, http.StatusUnprocessableEntity, "Nothing was changed.")
+	op.post(at, "profiles", "1g.10gb 1g.10gb 3g.40gb").leadsTo(t, "/fleet/"+string(node))
+	op.get(at).wants(t, http.StatusOK, "Divided into 2 × 1g.10gb, 1 × 3g.40gb; it is sold in these only.", "Lies ready")
+	op.get(at+"?plan=1&n-1g.10gb=2&n-3g.40gb=1").wants(t, http.StatusOK, "nothing is to be done")
+	op.get(at+"?plan=1").wants(t, http.StatusOK, "Sell it as is asked for", "Removes 3 that nobody uses")
+	op.get("/fleet/"+string(node)+"/devices/GPU-none/layout").wants(t, http.StatusNotFound)
+}

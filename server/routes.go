@@ -76,6 +76,8 @@ func (s *Server) routes() []route {
 		{post, "/fleet/:id/cordon", mayOperate, s.cordon},
 		{post, "/fleet/:id/uncordon", mayOperate, s.uncordon},
 		{post, "/fleet/:id/retire", mayOperate, s.retire},
+		{get, "/fleet/:id/devices/:uuid/layout", mayOperate, s.cardLayoutPage},
+		{post, "/fleet/:id/devices/:uuid/layout", mayOperate, s.setCardLayout},
 		{get, "/prices", mayOperate, s.prices},
 		{post, "/prices", mayOperate, s.setPrice},
 	}

@@ -2,6 +2,7 @@ package server
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -169,12 +170,22 @@ func deviceBar(node string, d fleet.DeviceView) web.SliceBar {
 		placed = append(placed, l.Placement())
 		bar.Holds = append(bar.Holds, holdOf(d.Facts, l.Placement(), web.KindOther))
 	}
+	var ready []gpu.Placement
+	for _, p := range d.Layout {
+		if !slices.Contains(placed, p) {
+			ready = append(ready, p)
+			bar.Holds = append(bar.Holds, holdOf(d.Facts, p, web.KindReady))
+		}
+	}
 	for _, p := range d.Foreign {
 		bar.Holds = append(bar.Holds, holdOf(d.Facts, p, web.KindFault))
 	}
 	bar.Label = name + ": free"
 	if len(placed) > 0 {
 		bar.Label = name + ", held: " + strings.Join(spans(d.Facts, placed), ", ")
+	}
+	if len(ready) > 0 {
+		bar.Label += "; lying ready: " + strings.Join(spans(d.Facts, ready), ", ")
 	}
 	if len(d.Foreign) > 0 {
 		bar.Label += "; unexplained: " + strings.Join(spans(d.Facts, d.Foreign), ", ")
@@ -218,7 +229,7 @@ func nodeView(n fleet.NodeView, on []fleet.InstanceView, accounts map[models.Acc
 	v.State, v.Tone = nodeState(n)
 	h := n.HostInfo
 	if h.Simulated {
-		v.Simulated = "These devices are a physical model of GPUs, not hardware, and CPU, memory and disk are those of the modelled host. Processes in instances are real."
+		v.Simulated = "These devices are a physical model of GPUs, not hardware, and CPU and memory are those of the modelled host. Processes in instances and the disk are real."
 	}
 	v.Facts = nodeFacts(n, k.at)
 	v.Ladder = ladder(h.Runtime)
@@ -287,6 +298,7 @@ func nodeDevice(node string, d fleet.DeviceView, samples map[string]fleet.Sample
 	}
 	v.Part.Bar = deviceBar(node, d)
 	if d.Facts.Partitions() {
+		v.LayoutHref = cardLayoutHref(d.NodeID, d.UUID)
 		memory, compute := 0, 0
 		for _, l := range d.Leases {
 			h := holdOf(d.Facts, l.Placement(), web.KindOther)
@@ -296,6 +308,9 @@ func nodeDevice(node string, d fleet.DeviceView, samples map[string]fleet.Sample
 		v.Part.Right = fmt.Sprintf("%d of %d compute", compute, d.Facts.ComputeSlices)
 	} else {
 		v.Part.Left = "whole card, not sliced"
+	}
+	if len(d.Layout) > 0 {
+		v.Readings = append(v.Readings, web.Pair{Term: "Divided into", Value: profileCounts(d.Layout)})
 	}
 	const none = "not measurable"
 	s, known := samples[d.UUID]

@@ -486,7 +486,7 @@ func swatch(k Kind) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-		case KindGhost:
+		case KindGhost, KindReady:
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 36, "<path class=\"ghost\" d=\"M1 1H23V8L20 11V15H1Z\"></path>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err

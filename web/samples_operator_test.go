@@ -48,11 +48,22 @@ func operatorSamples() map[string]templ.Component {
 	bad := prices
 	bad.Rows, bad.SKUError = nil, "Choose a SKU."
 	bad.Price, bad.EffectiveAt = Field{Value: "-1", Error: "A price is above zero, with at most 6 digits after the point."}, Field{Value: "2020-01-01T00:00", Error: "That has passed. Leave it empty for now."}
+	ready := func(start, size, compute int) Hold { return Hold{start, size, compute, KindReady} }
+	cardLayout := CardLayoutView{
+		Layout: operator("GPU 0 of kestrel", "/fleet/n-1/devices/GPU-1/layout?plan=1"), NodeHref: "/fleet/n-1", Node: "kestrel", Card: "GPU 0", Model: "A100 80GB",
+		Action: "/fleet/n-1/devices/GPU-1/layout", Now: mig("GPU 0 of kestrel: one slice held", other(4, 4, 3)), NowText: "Its slices are made as they are asked for.",
+		Profiles: []ProfileCount{{Name: "3g.40gb", Field: "n-3g.40gb", Value: "1", Hint: "40,192 MiB, 3 of 7 compute slices, at most 2", Most: 2}},
+		Plan: &CardPlan{Then: mig("Afterwards", other(4, 4, 3), ready(0, 2, 2)), Profiles: "3g.40gb 2g.20gb", Button: "Divide it so",
+			Steps: []Consequence{{Keep: true, Text: "Keeps 1: 1 × 3g.40gb, 1 of them in use."}, {Keep: true, Text: "Makes 1: 1 × 2g.20gb."}}},
+	}
+	blocked := cardLayout
+	blocked.Plan, blocked.Problem = nil, &Problem{What: "Slices in use are in the way: 3g.40gb@4 of instance qwen-serve-02.", Next: "Nothing was changed."}
 	return map[string]templ.Component{
 		"fleet":       FleetPage(fleet),
 		"fleet-join":  FleetPage(joined),
 		"fleet-empty": FleetPage(FleetView{Layout: operator("Fleet", "/fleet"), Summary: "No nodes yet."}),
 		"node":        NodePage(node),
+		"card-layout": CardLayoutPage(cardLayout), "card-layout-blocked": CardLayoutPage(blocked),
 		"node-empty": NodePage(NodeView{Layout: operator("tern", "/fleet/n-2"), ID: "n-2", Name: "tern", State: "No heartbeat", Tone: ToneFailed, Detail: "seen 4 min ago",
 			Upkeep: Upkeep{Cordoned: true, Retire: []Consequence{{Text: "2 instances there will be terminated, and their disks are gone."}, {Keep: true, Text: "What they hold is free."}}}}),
 		"prices": PricesPage(prices), "prices-error": PricesPage(bad),

@@ -145,7 +145,7 @@ func (b SliceBar) hull(h Hold, m measure) []barShape {
 	}
 	if d.Len() > 0 {
 		class := "div"
-		if h.Kind == KindGhost {
+		if h.Kind == KindGhost || h.Kind == KindReady {
 			class = "gdiv"
 		}
 		out = append(out, barShape{Class: class, Path: d.String()})
@@ -157,7 +157,7 @@ func hullClass(k Kind, m measure) (class, fill string) {
 	switch k {
 	case KindYours:
 		return "hull h-you", ""
-	case KindGhost:
+	case KindGhost, KindReady:
 		return "ghost", ""
 	}
 	return "hull", "url(#p-" + string(k) + m.patterns + ")"
@@ -174,6 +174,7 @@ var legendOrder = []struct {
 	{KindOther, "Other instances"},
 	{KindSpot, "Spot, can be reclaimed"},
 	{KindReserved, "Reserved"},
+	{KindReady, "Lies ready"},
 	{KindFree, "Free"},
 	{KindFault, "Faulted"},
 }

@@ -103,6 +103,8 @@ type NodeDevice struct {
 	// Note says more of a state that is not well; empty: nothing.
 	Note string
 	Part SlicePart
+	// LayoutHref is where it is divided; empty: it cannot be.
+	LayoutHref string
 	// Readings are temperature, power, memory and utilisation, "not measurable" where so.
 	Readings []Pair
 }

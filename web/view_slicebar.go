@@ -10,6 +10,7 @@ const (
 	KindOther     Kind = "other"
 	KindFault     Kind = "fault"
 	KindGhost     Kind = "ghost"    // where a launch will land
+	KindReady     Kind = "ready"    // lies ready on a divided card
 	KindFree      Kind = "free"     // only for legends
 	KindSpot      Kind = "spot"     // can be reclaimed
 	KindYoursSpot Kind = "youspot"  // yours, on spot

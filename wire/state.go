@@ -22,6 +22,13 @@ const (
 type Desired struct {
 	Generation int64             `json:"generation"`
 	Instances  []DesiredInstance `json:"instances"`
+	Layouts    []Layout          `json:"layouts,omitempty"` // cards divided once and for all; the others as is asked for
+}
+
+// Layout is how a card is to be divided: slices that lie ready for instances.
+type Layout struct {
+	DeviceUUID string          `json:"device_uuid"`
+	Placements []gpu.Placement `json:"placements"`
 }
 
 // DesiredInstance is one instance's part. Run counts its starts (1, 2 …): a

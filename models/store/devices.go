@@ -20,6 +20,9 @@ func (tx *Tx) PutDevices(node models.NodeID, list []models.Device) error {
 		if list[i].Slices == nil {
 			list[i].Slices = []gpu.Placement{} // gorm writes nil as NULL
 		}
+		if list[i].Layout == nil {
+			list[i].Layout = []gpu.Placement{}
+		}
 		present = append(present, list[i].UUID)
 	}
 	if len(list) > 0 {
@@ -35,6 +38,17 @@ func (tx *Tx) PutDevices(node models.NodeID, list []models.Device) error {
 func (tx *Tx) SetDeviceSlices(d models.Device) error {
 	tx.Changed("fleet")
 	return tx.db.Model(&models.Device{}).Where("uuid = ?", d.UUID).Select("Slices").Updates(&d).Error
+}
+
+// SetDeviceLayout notes how a card is to be divided.
+func (tx *Tx) SetDeviceLayout(d models.Device) error {
+	tx.Changed("fleet")
+	return tx.db.Model(&models.Device{}).Where("uuid = ?", d.UUID).Select("Layout").Updates(&d).Error
+}
+
+// Device reads one card. It fails with a NotFound Problem.
+func (tx *Tx) Device(uuid string) (d models.Device, err error) {
+	return d, lookup("device", uuid, tx.db.First(&d, "uuid = ?", uuid).Error)
 }
 
 // Devices lists every card, by node and index.

@@ -1,0 +1,2 @@
+-- +goose Up
+ALTER TABLE devices ADD COLUMN "layout" text NOT NULL DEFAULT '[]';
