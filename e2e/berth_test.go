@@ -83,8 +83,12 @@ func (p *process) text() string {
 // start runs `berth args…` until the test ends.
 func start(t testing.TB, env []string, args ...string) *process {
 	t.Helper()
-	p := &process{t: t, name: args[0], done: make(chan struct{})}
-	p.cmd = exec.Command(binary(t), args...)
+	return startCommand(t, env, args[0], exec.Command(binary(t), args...))
+}
+
+func startCommand(t testing.TB, env []string, name string, cmd *exec.Cmd) *process {
+	t.Helper()
+	p := &process{t: t, name: name, cmd: cmd, done: make(chan struct{})}
 	p.cmd.Env = append(os.Environ(), env...)
 	p.cmd.Stdout, p.cmd.Stderr = p, p
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}

@@ -127,7 +127,6 @@ func TestEndsByItself(t *testing.T) {
 		"signal":     {wire.ReasonExited, ptr(137), models.Failed, "signal 9"},
 		"money":      {wire.ReasonPaidUntil, nil, models.Stopped, "Top up"},
 		"shim":       {wire.ReasonSupervisor, nil, models.Failed, "watched over it"},
-		"reboot":     {wire.ReasonRebooted, nil, models.Failed, "restarted under it"},
 		"by an aide": {wire.ReasonAsked, nil, models.Stopped, "on its node"},
 	} {
 		in := w.launch(w.order(acc, "a100-80gb.1g.10gb"))

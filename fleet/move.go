@@ -42,7 +42,7 @@ func (s *Service) move(tx *store.Tx, in *models.Instance, h happening, at models
 	in.Want = wantAfter(h.on, in.Want)
 	in.ChangedAt = at
 	switch h.on {
-	case models.StartAsked, models.RestartAsked:
+	case models.StartAsked, models.RestartAsked, models.NodeRebooted:
 		if err := s.beginRun(tx, in, at); err != nil {
 			return err
 		}
@@ -169,7 +169,7 @@ func (s *Service) refreshPaid(tx *store.Tx, in *models.Instance, at models.Insta
 // be gone, nothing but a refusal by the table changes that.
 func wantAfter(on models.InstanceEventKind, now models.Want) models.Want {
 	switch on {
-	case models.Placed, models.StartAsked, models.RestartAsked:
+	case models.Placed, models.StartAsked, models.RestartAsked, models.NodeRebooted:
 		return models.WantRunning
 	case models.TerminateAsked, models.NodeGone, models.NodeRetirement:
 		return models.WantGone

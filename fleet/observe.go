@@ -1,7 +1,9 @@
 package fleet
 
 import (
+	"errors"
 	"fmt"
+	"time"
 
 	"berth/billing"
 	"berth/models"
@@ -74,7 +76,45 @@ func (s *Service) observeEnd(tx *store.Tx, in *models.Instance, r report, at mod
 		_, err := s.bill.Report(tx, billing.SpanID(*in), r.seconds, at)
 		return err
 	}
-	return s.try(tx, in, ended(*in, r), at)
+	h := ended(*in, r)
+	if r.reason == wire.ReasonRebooted && in.State.Can(models.NodeRebooted) {
+		why, err := s.mayReturn(tx, *in, at)
+		if err != nil {
+			return err
+		}
+		if why == "" {
+			if err := s.move(tx, in, happening{on: models.NodeRebooted, detail: returned, reported: &r.seconds}, at); err != nil {
+				return err
+			}
+			return s.refreshPaid(tx, in, at)
+		}
+		h.detail += " " + why
+	}
+	return s.try(tx, in, h, at)
+}
+
+const returned = "Its node restarted under it, so it is started again on the same slices, with its disk. What is charged ended with the run before."
+
+// returnsEvery is how long after a restart of its node an instance is left alone
+// should there be another: it may be what brings the host down.
+const returnsEvery = 10 * time.Minute
+
+// mayReturn sets money aside for the next run of an instance whose node restarted;
+// why is what speaks against it, a sentence, or empty.
+func (s *Service) mayReturn(tx *store.Tx, in models.Instance, at models.Instant) (why string, err error) {
+	last, err := tx.LastEventAt(in.ID, models.NodeRebooted)
+	if err != nil {
+		return "", err
+	}
+	if last != 0 && at.Sub(last) < returnsEvery {
+		return "It was started again after a restart a short while ago, so it was not this time.", nil
+	}
+	err = s.bill.Hold(tx, in.AccountID, billing.LaunchRef(in.ID, in.Run+1), in.PricePerHour, at)
+	var p *models.Problem
+	if errors.As(err, &p) {
+		return "It was not started again: " + p.What, nil
+	}
+	return "", err
 }
 
 // observeOld takes in the last word on a run that another has replaced: it closes

@@ -39,14 +39,15 @@ const (
 	StartAsked     InstanceEventKind = "start_asked"
 	RestartAsked   InstanceEventKind = "restart_asked"
 	TerminateAsked InstanceEventKind = "terminate_asked"
-	MoneyEnded     InstanceEventKind = "money_ended"  // the portal's own finding; the node usually is first
-	NodeLost       InstanceEventKind = "node_lost"    // silent for too long
-	NodeRetirement InstanceEventKind = "node_retired" // by the operator: it never comes back
+	MoneyEnded     InstanceEventKind = "money_ended"   // the portal's own finding; the node usually is first
+	NodeLost       InstanceEventKind = "node_lost"     // silent for too long
+	NodeRetirement InstanceEventKind = "node_retired"  // by the operator: it never comes back
+	NodeRebooted   InstanceEventKind = "node_rebooted" // the host restarted under it; the next run begins in its place
 )
 
 // InstanceEventKinds lists all events.
 var InstanceEventKinds = []InstanceEventKind{Placed, NodePulling, NodeStarting, NodeRunning, NodeStopped, NodeFailed, NodeGone,
-	StopAsked, StartAsked, RestartAsked, TerminateAsked, MoneyEnded, NodeLost, NodeRetirement}
+	StopAsked, StartAsked, RestartAsked, TerminateAsked, MoneyEnded, NodeLost, NodeRetirement, NodeRebooted}
 
 // MeterEffect is what a move does to the usage span of the run.
 type MeterEffect string
@@ -112,6 +113,7 @@ var InstanceMoves = []Move{
 	{Running, NodeFailed, Failed, MeterClose, LeaseRelease},
 	{Running, StopAsked, Stopping, MeterCap, LeaseKeep},
 	{Running, RestartAsked, Placing, MeterCap, LeaseKeep},
+	{Running, NodeRebooted, Placing, MeterClose, LeaseKeep},
 	{Running, TerminateAsked, Stopping, MeterCap, LeaseKeep},
 	{Running, MoneyEnded, Stopping, MeterCap, LeaseKeep},
 	{Running, NodeLost, Lost, MeterCloseConfirmed, LeaseKeep},

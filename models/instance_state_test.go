@@ -176,6 +176,7 @@ var eventMeanings = []struct {
 	{models.MoneyEnded, "portal", "The wallet does not cover what the node reports. The node usually stops it first."},
 	{models.NodeLost, "portal", "The node has been silent for too long."},
 	{models.NodeRetirement, "operator", "The node never comes back: what was there, disks too, is gone."},
+	{models.NodeRebooted, "node", "Its host restarted under it: the next run begins on the same slices, with its disk. Once in ten minutes; else, and when the wallet does not cover it, it is node_failed."},
 }
 
 func TestEveryEventIsExplained(t *testing.T) {

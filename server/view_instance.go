@@ -266,6 +266,7 @@ var eventLeads = map[models.InstanceEventKind]string{
 	models.NodeStopped: "Stopped.", models.NodeFailed: "Failed.", models.NodeGone: "Gone.", models.StopAsked: "Stop asked.",
 	models.StartAsked: "Start asked.", models.RestartAsked: "Restart asked.", models.TerminateAsked: "Terminate asked.",
 	models.MoneyEnded: "Money ended.", models.NodeLost: "Node lost.", models.NodeRetirement: "Node retired.",
+	models.NodeRebooted: "Node restarted.",
 }
 
 // eventsShown bounds the history on the page; the API has all of it.

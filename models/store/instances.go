@@ -118,6 +118,13 @@ func (tx *Tx) InstanceEvents(id models.InstanceID, after int64, limit int) (list
 	return list, tx.db.Where("instance_id = ? AND seq > ?", id, after).Order("seq").Limit(limit).Find(&list).Error
 }
 
+// LastEventAt is when such an event last happened to an instance; zero: never.
+func (tx *Tx) LastEventAt(id models.InstanceID, kind models.InstanceEventKind) (at models.Instant, err error) {
+	var e models.InstanceEvent
+	err = tx.db.Where("instance_id = ? AND kind = ?", id, string(kind)).Order("seq DESC").Limit(1).Find(&e).Error
+	return e.At, err
+}
+
 // AccountInstances lists an account's instances in the given states, newest
 // first, after the one named by the cursor (empty: from the start), and the
 // cursor of the next page (empty: this is the last).
