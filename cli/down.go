@@ -71,7 +71,11 @@ func down(ctx context.Context, data string, verbose bool, stdout, stderr io.Writ
 		}
 		ended++
 	}
-	fmt.Fprintf(stdout, "Berth is down; %d instances ended. Disks, wallets and invoices stay in %s.\n", ended, dir)
+	what := "instances"
+	if ended == 1 {
+		what = "instance"
+	}
+	fmt.Fprintf(stdout, "Berth is down; %d %s ended. Disks, wallets and invoices stay in %s.\n", ended, what, dir)
 	return nil
 }
 

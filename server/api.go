@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -71,6 +72,10 @@ func (a *restAPI) admit(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		n, ok := a.needs[c.Request().Method+" "+c.Path()]
 		if !ok {
+			if others := a.methods(c.Request().URL.Path); len(others) > 0 {
+				c.Response().Header().Set("Allow", strings.Join(others, ", "))
+				return &models.Problem{Code: codeMethod, What: "This address does not take " + c.Request().Method + ".", Next: "Use " + strings.Join(others, " or ") + "."}
+			}
 			return httpProblem(http.StatusNotFound)
 		}
 		return a.guard(n, func(c echo.Context) error {
@@ -82,6 +87,24 @@ func (a *restAPI) admit(next echo.HandlerFunc) echo.HandlerFunc {
 			return next(c)
 		})(c)
 	}
+}
+
+// methods lists what the address at path takes, sorted.
+func (a *restAPI) methods(path string) (out []string) {
+	asked := strings.Split(path, "/")
+	for key := range a.needs {
+		method, pattern, _ := strings.Cut(key, " ")
+		parts := strings.Split(pattern, "/")
+		same := len(parts) == len(asked)
+		for i := 0; same && i < len(parts); i++ {
+			same = parts[i] == asked[i] || strings.HasPrefix(parts[i], ":")
+		}
+		if same {
+			out = append(out, method)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
 }
 
 // operate registers one operation. Its errors become problems here.

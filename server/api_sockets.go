@@ -86,7 +86,7 @@ func (s *Server) instancesLive(c echo.Context) error {
 func (s *Server) watch(c echo.Context, what scene, after int64) error {
 	ws, err := s.sockets.upgrade(c.Response(), c.Request())
 	if err != nil {
-		return nil // the upgrader has answered
+		return err
 	}
 	ctx, done := s.door.hold(s.closing, identityOf(c).pass())
 	s.sockets.live(ctx, done, ws, what, after)
@@ -118,7 +118,7 @@ func (s *Server) instanceTerminal(c echo.Context) error {
 	defer node.Close()
 	ws, err := s.sockets.upgrade(c.Response(), c.Request())
 	if err != nil {
-		return nil // the upgrader has answered
+		return err
 	}
 	defer ws.Close()
 	s.sockets.terminal(ctx, ws, node)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"regexp"
 	"strings"
 
 	"github.com/labstack/echo/v4"
@@ -39,10 +40,26 @@ func (s *Server) logsPage(c echo.Context) error {
 		status = http.StatusServiceUnavailable
 		v.Problem = &web.Problem{What: "The node does not answer.", Next: "The output is kept there; try again in a moment."}
 	default:
-		v.Text = strings.ReplaceAll(strings.ToValidUTF8(string(text), "�"), "\x00", "")
+		v.Text = plainText(text)
 		if len(text) >= logTail {
 			v.Note = fmt.Sprintf("The last %d KiB.", logTail>>10)
 		}
 	}
 	return s.render(c, status, web.LogsPage(v))
+}
+
+// controls are what a terminal does not show: colours and moves (CSI), titles
+// (OSC), other escapes, NUL and bell.
+var controls = regexp.MustCompile("\x1b\\[[0-?]*[ -/]*[@-~]|\x1b\\][^\x07\x1b]*(?:\x07|\x1b\\\\)|\x1b[ -/]*[0-~]|[\x00\x07]")
+
+// plainText is output as a page shows it: of a line that was written over, such as
+// a progress bar, what stood last.
+func plainText(raw []byte) string {
+	text := controls.ReplaceAllString(strings.ToValidUTF8(string(raw), "\uFFFD"), "")
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
+		line = strings.TrimRight(line, "\r")
+		lines[i] = line[strings.LastIndexByte(line, '\r')+1:]
+	}
+	return strings.Join(lines, "\n")
 }

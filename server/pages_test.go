@@ -178,7 +178,7 @@ func TestFailureSaysWhyAndWhatNext(t *testing.T) {
 	w.happens(node, 2, id, wire.PhaseStopped, func(e *wire.Event) {
 		e.Reason, e.Detail = wire.ReasonStartup, "The start-up script ended with status 127: <python> not found."
 	})
-	b.get(at).wants(t, http.StatusOK, "Failed to start", "It did not start.", "ended with status 127: &lt;python&gt; not found.", "launch a new one with a corrected script", "A start that fails is free.")
+	b.get(at).wants(t, http.StatusOK, "Failed to start", "Its start-up script failed.", "ended with status 127: &lt;python&gt; not found.", "launch a new one with a corrected script", "A start that fails is free.")
 	b.get("/instances").wants(t, http.StatusOK, "1 failed.", "Its start-up script failed<")
 }
 
@@ -329,4 +329,38 @@ func TestOperatorDividesACard(t *testing.T) {
 	op.get(at+"?plan=1&n-1g.10gb=2&n-3g.40gb=1").wants(t, http.StatusOK, "nothing is to be done")
 	op.get(at+"?plan=1").wants(t, http.StatusOK, "Sell it as is asked for", "Removes 3 that nobody uses")
 	op.get("/fleet/"+string(node)+"/devices/GPU-none/layout").wants(t, http.StatusNotFound)
+}
+
+// What was posted and then reloaded, or typed, leads back to the form's page; a
+// program is told what an address takes.
+func TestWrongMethod(t *testing.T) {
+	w := newWorld(t)
+	b := w.signUp("ada@example.org")
+	for path, home := range map[string]string{"/wallet/topups": "/wallet", "/account/password": "/account", "/logout": "/"} {
+		b.get(path).leadsTo(t, home)
+	}
+	b.get("/nowhere").wants(t, http.StatusNotFound, "There is nothing at this address.", "Account<")
+	for path, allow := range map[string]string{"/api/v1/me": "GET", "/api/v1/instances": "GET, POST", "/api/v1/tokens/tok_1": "DELETE"} {
+		a := b.do(http.MethodPatch, path, nil, nil)
+		a.wants(t, http.StatusMethodNotAllowed, "method_not_allowed")
+		if got := a.Header.Get("Allow"); got != allow {
+			t.Errorf("%s allows %q, want %q", path, got, allow)
+		}
+	}
+	b.do(http.MethodPatch, "/api/v1/nothing", nil, nil).wants(t, http.StatusNotFound, "not_found")
+	node := w.addNode()
+	w.fund("ada@example.org", 25*money.Unit)
+	at := b.post("/launch", "sku", slice, "disk_gib", "20", "name", "tern-01", "idempotency_key", "k").wants(t, http.StatusSeeOther).Header.Get("Location")
+	w.happens(node, 1, models.InstanceID(strings.TrimPrefix(at, "/instances/")), wire.PhaseRunning)
+	for head, status := range map[string]int{"": http.StatusBadRequest, "https://evil.example": http.StatusForbidden} {
+		h := http.Header{}
+		if head != "" {
+			h = http.Header{"Origin": {head}, "Connection": {"Upgrade"}, "Upgrade": {"websocket"}, "Sec-Websocket-Version": {"13"}, "Sec-Websocket-Key": {"dGhlIHNhbXBsZSBub25jZQ=="}}
+		}
+		a := b.do(http.MethodGet, "/api/v1"+at+"/live", nil, h)
+		a.wants(t, status)
+		if got := a.Header.Get("Content-Type"); got != "application/problem+json" {
+			t.Errorf("from %q: %d, %s", head, a.StatusCode, got)
+		}
+	}
 }

@@ -137,6 +137,15 @@ func (s *Server) fail(err error, c echo.Context) {
 		s.failJSON(c, p)
 		return
 	}
+	if status == http.StatusMethodNotAllowed && reads(c) { // reloaded after a form was refused, or typed
+		_ = c.Redirect(http.StatusSeeOther, formHome(c.Request().URL.Path))
+		return
+	}
+	if !identityOf(c).known() { // an address that has no page belongs to nobody, but somebody asked
+		if id, err := s.identify(c); err == nil {
+			c.Set("identity", id)
+		}
+	}
 	c.SetRequest(c.Request().WithContext(context.WithoutCancel(c.Request().Context()))) // the answer may still reach somebody
 	layout := s.bareLayout(c)
 	layout.Title = p.What

@@ -107,7 +107,11 @@ func returnPath(c echo.Context) string {
 	if reads(c) {
 		return localPath(c.Request().URL.RequestURI(), "/")
 	}
-	path := c.Request().URL.Path
+	return formHome(c.Request().URL.Path)
+}
+
+// formHome is the page of the form that is posted to path.
+func formHome(path string) string {
 	switch {
 	case path == "/login", path == "/signup", path == "/launch", path == "/prices":
 		return path

@@ -9,12 +9,14 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/gorilla/websocket"
 
 	"berth/fleet"
+	"berth/models"
 	"berth/wire"
 )
 
@@ -33,7 +35,8 @@ type sockets struct {
 
 func newSockets(f *fleet.Service) *sockets {
 	return &sockets{
-		upgrader: websocket.Upgrader{HandshakeTimeout: 10 * time.Second, ReadBufferSize: 512, WriteBufferSize: 4 << 10, WriteBufferPool: &sync.Pool{}},
+		// What is no upgrade, or comes from a foreign page, is a problem like any other.
+		upgrader: websocket.Upgrader{Error: func(http.ResponseWriter, *http.Request, int, error) {}, HandshakeTimeout: 10 * time.Second, ReadBufferSize: 512, WriteBufferSize: 4 << 10, WriteBufferPool: &sync.Pool{}},
 		rooms:    rooms{fleet: f, rooms: map[string]*room{}},
 	}
 }
@@ -44,7 +47,10 @@ func newSockets(f *fleet.Service) *sockets {
 func (s *sockets) upgrade(w http.ResponseWriter, r *http.Request) (*websocket.Conn, error) {
 	ws, err := s.upgrader.Upgrade(w, r, nil)
 	if err != nil {
-		return nil, err
+		if strings.Contains(err.Error(), "origin") {
+			return nil, &models.Problem{Code: codeForeign, What: "A page of another site asked for this.", Next: "Connect from a page of this portal, or without an Origin header."}
+		}
+		return nil, &models.Problem{Code: codeMalformed, What: "This address takes a WebSocket.", Next: "Connect with a WebSocket client: " + strings.TrimPrefix(err.Error(), "websocket: ") + "."}
 	}
 	ws.SetReadLimit(wire.MaxFrame)
 	_ = ws.SetReadDeadline(time.Now().Add(socketDead))

@@ -67,7 +67,7 @@ func free(o fleet.Offer) (string, web.Tone) {
 	switch {
 	case o.Available == 0:
 		tone = web.ToneStopped
-	case o.Available <= 2:
+	case o.Available <= 2 && o.Available < o.Total:
 		tone = web.ToneWarn
 	}
 	if o.SKU.Profile == gpu.Whole {

@@ -11,6 +11,7 @@ import (
 	"berth/models"
 	"berth/money"
 	"berth/web"
+	"berth/wire"
 )
 
 // instanceFacts is what the portal knows when it draws an instance's page.
@@ -190,6 +191,13 @@ func pullView(in models.Instance, at models.Instant) *web.Pull {
 	return p
 }
 
+// failureTitles say what kind of end a reason is, where that is more than that it
+// ended or did not start.
+var failureTitles = map[string]string{
+	wire.ReasonFault: "The GPU under it failed.", wire.ReasonDisk: "Its disk is full.", wire.ReasonRebooted: "Its node restarted.",
+	wire.ReasonStartup: "Its start-up script failed.", wire.ReasonSupervisor: "It was killed on its node.",
+}
+
 // failureView says what went wrong. The cause itself ends with what to do.
 func failureView(in models.Instance) *web.Failure {
 	if in.State != models.Failed && in.State != models.Lost {
@@ -198,6 +206,9 @@ func failureView(in models.Instance) *web.Failure {
 	f := &web.Failure{Title: "It did not start.", Cause: in.Detail}
 	if !in.RunningAt.IsZero() {
 		f.Title = "It ended by itself."
+	}
+	if title, ok := failureTitles[in.Reason]; ok {
+		f.Title = title
 	}
 	if in.State == models.Lost {
 		f.Title = "Its node went silent."
