@@ -37,8 +37,9 @@ func NewFGD(nodes []Node, trace []Request) *FGD {
 	return &FGD{cluster: newCluster(nodes), typical: typical(trace)}
 }
 
-// typical returns the most frequent shapes that make up 95 % of trace, with their
-// shares among themselves. Memory is not part of a shape here, as in the source.
+// typical returns the most frequent shapes that make up 95 % of trace, rounded up
+// to tens of shapes, with their shares among themselves. Memory is not part of a
+// shape here. Both as in the source.
 func typical(trace []Request) (out []typicalRequest) {
 	counts := map[shape]int{}
 	first := map[shape]Request{}
@@ -57,7 +58,7 @@ func typical(trace []Request) (out []typicalRequest) {
 	})
 	seen := 0
 	for _, s := range shapes {
-		if seen*100 >= len(trace)*95 {
+		if seen*100 >= len(trace)*95 && len(out)%10 == 0 {
 			break
 		}
 		seen += counts[s]

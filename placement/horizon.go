@@ -48,11 +48,15 @@ func firstGuess() []Request {
 }
 
 // Place implements Policy.
-func (h *Horizon) Place(r Request) (Seat, bool) {
+func (h *Horizon) Place(r Request) (Seat, bool) { return h.PlaceWhere(r, nil) }
+
+// PlaceWhere is Place on one of the nodes that are able, by name, for reasons of
+// the caller's (nil: all are).
+func (h *Horizon) PlaceWhere(r Request, able func(node string) bool) (Seat, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.remember(r)
-	c := h.outlook.choose(h.cluster, r)
+	c := h.outlook.choose(h.cluster, r, able)
 	if c.node < 0 {
 		return Seat{}, false
 	}
@@ -65,7 +69,7 @@ func (h *Horizon) Place(r Request) (Seat, bool) {
 
 // remember keeps r among the recent requests.
 func (h *Horizon) remember(r Request) {
-	if r.GPUs == 0 {
+	if r.TotalMilliGPU() <= 0 || r.MilliGPU > Milli { // nothing is to be learned of GPUs
 		return
 	}
 	if len(h.recent) == 2*memory { // not with each request
@@ -135,7 +139,7 @@ func (h *Horizon) Warm() bool {
 	for _, r := range lesson {
 		if s := r.shape(); !seen[s] {
 			seen[s] = true
-			fresh.choose(nodes, r)
+			fresh.choose(nodes, r, nil)
 		}
 	}
 

@@ -8,7 +8,7 @@ import (
 // outlook is what Horizon learned from a list of requests, and the answers it has
 // worked out from that. Waste is in milli-GPU throughout.
 type outlook struct {
-	table    table
+	tables   []table // by size
 	rollout  rollout
 	tariff   tariff
 	rankings map[shape]*ranking
@@ -38,15 +38,15 @@ const (
 
 func newOutlook(c *cluster, lesson []Request, seed uint64) *outlook {
 	rng := rand.New(rand.NewPCG(seed, uint64(len(lesson))))
-	return &outlook{table: newTable(c, lesson, rng), rollout: newRollout(c, lesson, rng), tariff: newTariff(c, lesson), rankings: map[shape]*ranking{}}
+	return &outlook{tables: newTables(c, lesson, rng), rollout: newRollout(c, lesson, rng), tariff: newTariff(c, lesson), rankings: map[shape]*ranking{}}
 }
 
 // choice is a node and, for a share, its GPU; node is -1 when none has room.
 type choice struct{ node, gpu int }
 
-// choose decides where r goes: the nodes that the table likes best are ranked
-// again by the rollout.
-func (o *outlook) choose(c *cluster, r Request) choice {
+// choose decides where r goes, of the nodes that are able (nil: all): those that
+// the table likes best are ranked again by the rollout.
+func (o *outlook) choose(c *cluster, r Request, able func(node string) bool) choice {
 	known := o.ranking(c, r)
 	packing := packingCharge(c)
 	var best [finalists]struct{ node, cost int } // ascending by cost
@@ -54,13 +54,13 @@ func (o *outlook) choose(c *cluster, r Request) choice {
 	for i := range c.nodes {
 		n := &c.nodes[i]
 		if known.rises[i].version != n.version+1 {
-			known.rises[i] = rise{n.version + 1, o.table.rise(n, r)}
+			known.rises[i] = rise{n.version + 1, int32(o.tables[n.size].rise(n, r))}
 		}
-		grains := known.rises[i].grains
-		if grains == noRoom {
+		grains := int(known.rises[i].grains)
+		if grains == noRoom || able != nil && !able(n.Name) {
 			continue
 		}
-		cost := int(grains) + o.tariff.charge(c, n, r, known.selective, packing)
+		cost := grains + o.tariff.charge(c, n, r, known.selective, packing)
 		if found == finalists && cost >= best[found-1].cost {
 			continue
 		}

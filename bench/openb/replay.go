@@ -13,7 +13,7 @@ import (
 // outcome is what one policy did with one seed.
 type outcome struct {
 	value     float64         // allocated or served GPU, %
-	refusedAt float64         // GPU asked for when the first request was refused, % of capacity
+	refused   float64         // GPUs of the requests refused before 95 % of the cluster was asked for
 	decisions []time.Duration // each Place
 	learning  []time.Duration // each Warm that learned
 }
@@ -56,8 +56,8 @@ func fill(p placement.Policy, requests []placement.Request, capacity int) outcom
 		asked += r.TotalMilliGPU()
 		if _, ok := o.place(p, r); ok {
 			allocated += r.TotalMilliGPU()
-		} else if o.refusedAt == 0 {
-			o.refusedAt = 100 * float64(asked) / float64(capacity)
+		} else if 100*asked < 95*capacity {
+			o.refused += float64(r.TotalMilliGPU()) / placement.Milli
 		}
 	}
 	o.value = 100 * float64(allocated) / float64(capacity)
