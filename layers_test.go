@@ -31,6 +31,7 @@ var layers = map[string][]string{
 	"models":                 {"money", "gpu"},
 	"money":                  {},
 	"gpu":                    {},
+	"placement":              {},
 	"wire":                   {"gpu"},
 	"tunnel":                 {},
 
