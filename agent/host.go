@@ -91,7 +91,7 @@ func describeRuntime(info runtime.Info, images []string) wire.Runtime {
 func describeDevices(cards []device.Card, granted []heldSlice) []wire.Device {
 	var out []wire.Device
 	for _, c := range cards {
-		d := wire.Device{UUID: c.UUID, Index: c.Index, Model: c.Model, Name: c.Name, MemoryMiB: c.MemoryMiB, MIG: c.MIG, Health: c.Health}
+		d := wire.Device{UUID: c.UUID, Index: c.Index, Model: c.Model, Name: c.Name, MemoryMiB: c.MemoryMiB, LinkGroup: c.LinkGroup, NUMANode: c.NUMANode, MIG: c.MIG, Health: c.Health}
 		for _, s := range c.Slices {
 			d.Slices = append(d.Slices, s.Placement)
 			ours := slices.ContainsFunc(granted, func(h heldSlice) bool {

@@ -77,7 +77,7 @@ func (s *Service) start(ctx context.Context, account models.AccountID, id models
 		if err != nil {
 			return err
 		}
-		l, err := place(sites, request{sku: sku, node: in.NodeID})
+		l, err := s.pools.place(sites, request{sku: sku, node: in.NodeID})
 		if err != nil {
 			return s.fullProblem(tx, err, sites, sku, in)
 		}

@@ -204,7 +204,7 @@ func (s *Service) putDevices(tx *store.Tx, node models.NodeID, st wire.State, sl
 
 func deviceOf(node models.NodeID, r wire.Device) models.Device {
 	d := models.Device{UUID: r.UUID, NodeID: node, Index: r.Index, Model: gpu.ModelID(clip(string(r.Model))), Name: clip(r.Name), MemoryMiB: r.MemoryMiB,
-		State: models.DeviceOK, MIG: r.MIG, Slices: append([]gpu.Placement{}, r.Slices...)}
+		State: models.DeviceOK, MIG: r.MIG, LinkGroup: r.LinkGroup, NUMANode: r.NUMANode, Slices: append([]gpu.Placement{}, r.Slices...)}
 	_, err := gpu.Lookup(d.Model)
 	switch {
 	case !strings.EqualFold(r.Health, "ok"):

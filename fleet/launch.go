@@ -36,6 +36,9 @@ func (s *Service) Launch(ctx context.Context, o Order, at models.Instant) (in mo
 			break
 		}
 	}
+	if err == nil || models.HasCode(err, models.NoCapacity) {
+		s.pools.learn(sku) // demand is what is asked for, met or not
+	}
 	if errors.Is(err, store.ErrDuplicate) {
 		return models.Instance{}, noCapacity(sku, "somebody was faster")
 	}
@@ -71,7 +74,7 @@ func (s *Service) launch(tx *store.Tx, o Order, sku gpu.SKU, at models.Instant) 
 	if err != nil {
 		return in, err
 	}
-	l, err := place(sites, request{sku: sku, image: o.Image, diskGiB: o.DiskGiB})
+	l, err := s.pools.place(sites, request{sku: sku, image: o.Image, diskGiB: o.DiskGiB})
 	if err != nil {
 		return in, withAlternatives(err, sites, sku)
 	}

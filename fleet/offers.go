@@ -168,7 +168,7 @@ func (s *Service) Preview(ctx context.Context, id string) (out Landing, err erro
 		if err != nil {
 			return err
 		}
-		l, err := place(sites, request{sku: sku, diskGiB: 1})
+		l, err := s.pools.place(sites, request{sku: sku, diskGiB: 1})
 		if err != nil {
 			return withAlternatives(err, sites, sku)
 		}

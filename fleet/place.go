@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -30,7 +31,7 @@ type card struct {
 }
 
 // title names a card for people.
-func (c card) title(s site) string { return fmt.Sprintf("%s GPU %d", s.node.Name, c.device.Index) }
+func (c card) title(s site) string { return s.node.Name + " GPU " + strconv.Itoa(c.device.Index) }
 
 // offer is the card as package gpu chooses among them.
 func (c card) offer(s site) gpu.Card {
@@ -74,8 +75,13 @@ func (l landing) host() (milliCPU, memoryMiB int) {
 
 // place decides where r goes, or says with a NoCapacity or Invalid Problem why it
 // goes nowhere. Whole cards of one request, and slices of one request, lie on
-// different cards of one node. It is pure: the same sites give the same answer.
-func place(sites []site, r request) (landing, error) {
+// different cards of one node; whole ones within one NVLink group, where the cards
+// have any.
+//
+// A slice goes to a card that is in slices already, whichever node it is in. Where
+// a card has to be opened, and for whole cards, the pool of the model chooses the
+// node. The same sites and the same past give the same answer.
+func (p *pools) place(sites []site, r request) (landing, error) {
 	model, profile, err := r.sku.Slice()
 	if err != nil {
 		return landing{}, err
@@ -84,71 +90,158 @@ func place(sites []site, r request) (landing, error) {
 	if err != nil {
 		return landing{}, err
 	}
-	if r.sku.Count > 1 {
-		return placeMany(able, r.sku, model, profile)
+	if r.sku.Count == 1 && profile.Name != gpu.Whole {
+		if l, ok := placeBroken(able, model, profile); ok {
+			return l, nil
+		}
 	}
-	var offers []gpu.Card
-	var from []landed
-	var at []site
+	var options []site
+	most := 0
 	for _, s := range able {
+		n := together(s, model, profile, r.sku.Count)
+		most = max(most, n)
+		if n >= r.sku.Count {
+			options = append(options, s)
+		}
+	}
+	if len(options) == 0 {
+		_, _, _, why := gpu.Choose(offersOf(able, model), profile)
+		if r.sku.Count > 1 {
+			why = fmt.Sprintf("it needs %d different cards that work together on one node, and the best has %d with room", r.sku.Count, most)
+		}
+		return landing{}, noCapacity(r.sku, why)
+	}
+	chosen := p.choose(sites, options, model, wish(r.sku, model, profile))
+	got, why := gather(chosen, r.sku, model, profile)
+	if len(options) > 1 {
+		why = fmt.Sprintf("of %d nodes with room, %s keeps most for what is usually asked for; %s", len(options), chosen.node.Name, why)
+	}
+	return landing{site: chosen, slices: got, why: sentence(why)}, nil
+}
+
+// placeBroken places a slice on a card that is divided already, of any node.
+func placeBroken(sites []site, model gpu.Model, profile gpu.Profile) (landing, bool) {
+	var offers []gpu.Card
+	var from []card
+	var at []site
+	for _, s := range sites {
 		for _, c := range s.cards {
-			if c.model.ID == model.ID {
-				offers = append(offers, c.offer(s))
-				from, at = append(from, landed{card: c}), append(at, s)
+			if c.model.ID == model.ID && (len(c.used) > 0 || len(c.device.Layout) > 0) {
+				offers, from, at = append(offers, c.offer(s)), append(from, c), append(at, s)
 			}
 		}
 	}
 	i, start, ok, why := gpu.Choose(offers, profile)
 	if !ok {
-		return landing{}, noCapacity(r.sku, why)
+		return landing{}, false
 	}
-	from[i].at = profile.At(start)
-	return landing{site: at[i], slices: from[i : i+1], why: sentence(why)}, nil
+	return landing{site: at[i], slices: []landed{{from[i], profile.At(start)}}, why: sentence(why)}, true
 }
 
-// placeMany puts count slices on as many different cards of one node: on the
-// node that has least left over, so that larger groups stay whole elsewhere.
-func placeMany(sites []site, sku gpu.SKU, model gpu.Model, profile gpu.Profile) (landing, error) {
-	best, left, most := landing{}, -1, 0
-	for _, s := range sites {
-		var cards []card
-		for _, c := range s.cards {
-			if c.model.ID == model.ID {
-				cards = append(cards, c)
+// together is the most cards of a site with room for the profile that may serve
+// one request; see groupsOf.
+func together(s site, model gpu.Model, profile gpu.Profile, count int) (most int) {
+	linked := count > 1 && profile.Name == gpu.Whole
+	for i, c := range s.cards {
+		if !linked && i > 0 {
+			break // all of them count together
+		}
+		n := 0
+		for _, o := range s.cards {
+			if o.model.ID == model.ID && (!linked || o.device.LinkGroup == c.device.LinkGroup) && o.room(profile) {
+				n++
 			}
 		}
-		var got []landed
+		most = max(most, n)
+	}
+	return most
+}
+
+// room tells whether one of the profile can be had of a card of its model.
+func (c card) room(profile gpu.Profile) bool {
+	return gpu.Card{Model: c.model, Used: c.used, Layout: c.device.Layout}.CountFit(profile) > 0
+}
+
+// gather finds count slices on as many different cards of a site that has them;
+// why says how.
+func gather(s site, sku gpu.SKU, model gpu.Model, profile gpu.Profile) (got []landed, why string) {
+	for _, group := range groupsOf(s, model, profile, sku.Count) {
+		got = nil
 		for len(got) < sku.Count {
-			offers := make([]gpu.Card, len(cards))
-			for i, c := range cards {
+			offers := make([]gpu.Card, len(group))
+			for i, c := range group {
 				offers[i] = c.offer(s)
 			}
-			i, start, ok, _ := gpu.Choose(offers, profile)
+			i, start, ok, because := gpu.Choose(offers, profile)
 			if !ok {
 				break
 			}
-			got = append(got, landed{card: cards[i], at: profile.At(start)})
-			cards = slices.Delete(cards, i, i+1) // never two shares of one request on one card
+			got, why = append(got, landed{card: group[i], at: profile.At(start)}), because
+			group = slices.Delete(slices.Clone(group), i, i+1) // never two shares of one request on one card
 		}
-		most = max(most, len(got))
-		if len(got) < sku.Count {
-			continue
+		if len(got) == sku.Count {
+			break
 		}
-		rest := 0
+	}
+	if sku.Count > 1 {
+		why = fmt.Sprintf("node %s has room on %d different cards", s.node.Name, sku.Count)
+		if profile.Name == gpu.Whole && got[0].card.device.LinkGroup > 0 {
+			why += ", linked by NVLink"
+		}
+	}
+	return got, why
+}
+
+// groupsOf lists the sets of a site's cards that one request may lie on, the one
+// to try first at the front. Whole cards that work together stay inside one NVLink
+// group (slices have no NVLink), on one NUMA node if they can, in the group that
+// has least room beyond.
+func groupsOf(s site, model gpu.Model, profile gpu.Profile, count int) [][]card {
+	all := slices.DeleteFunc(slices.Clone(s.cards), func(c card) bool { return c.model.ID != model.ID })
+	if count == 1 || profile.Name != gpu.Whole {
+		return [][]card{all}
+	}
+	room := func(cards []card) (n int) {
 		for _, c := range cards {
-			if c.offer(s).CountFit(profile) > 0 {
-				rest++
+			if c.room(profile) {
+				n++
 			}
 		}
-		if left < 0 || rest < left {
-			best, left = landing{site: s, slices: got}, rest
+		return n
+	}
+	tightest := func(a, b []card) int { return cmp.Compare(room(a), room(b)) }
+	linked := splitBy(all, func(c card) int { return c.device.LinkGroup })
+	var near [][]card
+	for _, group := range linked {
+		near = append(near, splitBy(group, func(c card) int { return c.device.NUMANode })...)
+	}
+	slices.SortStableFunc(near, tightest)
+	slices.SortStableFunc(linked, tightest)
+	return append(near, linked...)
+}
+
+// splitBy sorts cards into sets of equal keys, in the order of the keys.
+func splitBy(cards []card, key func(card) int) (sets [][]card) {
+	sorted := slices.SortedStableFunc(slices.Values(cards), func(a, b card) int { return cmp.Compare(key(a), key(b)) })
+	for i, c := range sorted {
+		if i == 0 || key(c) != key(sorted[i-1]) {
+			sets = append(sets, nil)
+		}
+		sets[len(sets)-1] = append(sets[len(sets)-1], c)
+	}
+	return sets
+}
+
+// offersOf are all cards of a model, as package gpu chooses among them.
+func offersOf(sites []site, model gpu.Model) (offers []gpu.Card) {
+	for _, s := range sites {
+		for _, c := range s.cards {
+			if c.model.ID == model.ID {
+				offers = append(offers, c.offer(s))
+			}
 		}
 	}
-	if left < 0 {
-		return landing{}, noCapacity(sku, fmt.Sprintf("it needs %d different cards of one node, and the best node has %d with room", sku.Count, most))
-	}
-	best.why = fmt.Sprintf("Node %s has room on %d cards and leaves the fewest over.", best.site.node.Name, sku.Count)
-	return best, nil
+	return offers
 }
 
 // eligible keeps the sites that are online, not cordoned, and have image and disk. When only

@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -56,7 +57,7 @@ func TestPlace(t *testing.T) {
 		"3g at 4 first":                         {[]site{on("a", "a100-80gb", nil)}, "a100-80gb.3g.40gb", []string{"a0@4"}, ""},
 		"another model is passed over":          {[]site{on("a", "h100-80gb", nil), on("b", "a100-80gb", nil)}, "a100-80gb", []string{"b0@0"}, ""},
 		"an offline node is passed over":        {[]site{off, on("on", "a100-80gb", nil)}, "a100-80gb", []string{"on0@0"}, ""},
-		"two cards of one node":                 {[]site{on("a", "a100-80gb", nil, broken), on("b", "a100-80gb", nil, nil, nil), on("c", "a100-80gb", nil, nil)}, "a100-80gb.x2", []string{"c0@0", "c1@0"}, "leaves the fewest"},
+		"two cards of one node":                 {[]site{on("a", "a100-80gb", nil, broken), on("b", "a100-80gb", nil, nil, nil), on("c", "a100-80gb", nil, nil)}, "a100-80gb.x2", []string{"b0@0", "b1@0"}, "Of 2 nodes with room, b keeps most for what is usually asked for"},
 		"two slices on two cards":               {[]site{on("a", "a100-80gb", broken, nil)}, "a100-80gb.1g.10gb.x2", []string{"a0@1", "a1@6"}, ""},
 		"two on one card are refused":           {[]site{on("a", "a100-80gb", broken, whole)}, "a100-80gb.1g.10gb.x2", nil, "2 different cards"},
 		"none untouched":                        {[]site{on("a", "a100-80gb", broken, whole)}, "a100-80gb", nil, "1 rented whole, 1 in slices"},
@@ -65,7 +66,7 @@ func TestPlace(t *testing.T) {
 		"no sites":                              {nil, "a100-80gb", nil, "online"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			l, err := place(tc.sites, request{sku: sku(t, tc.sku), image: "host", diskGiB: 10})
+			l, err := newPools().place(tc.sites, request{sku: sku(t, tc.sku), image: "host", diskGiB: 10})
 			if tc.want == nil {
 				var p *models.Problem
 				if !errors.As(err, &p) || p.Code != models.NoCapacity || !strings.Contains(p.What, tc.why) || p.Next == "" {
@@ -82,6 +83,76 @@ func TestPlace(t *testing.T) {
 			}
 			if !slices.Equal(got, tc.want) || !strings.Contains(l.why, tc.why) || !strings.HasSuffix(l.why, ".") {
 				t.Errorf("%v, %q", got, l.why)
+			}
+		})
+	}
+}
+
+// What is usually asked for decides: where requests for whole nodes are common, a
+// single card is taken from a node that is broken already.
+func TestPlaceLearns(t *testing.T) {
+	pools := newPools()
+	sites := func() []site {
+		return []site{on("a", "h100-80gb", nil, nil, nil, nil, nil, nil, nil, nil), on("b", "h100-80gb", nil, nil, nil, nil, nil, nil, nil, nil),
+			on("c", "h100-80gb", []gpu.Placement{at(gpu.Whole, 0, 8)}, nil, nil, nil, nil, nil, nil, nil)}
+	}
+	for range 128 {
+		pools.learn(sku(t, "h100-80gb.x8"))
+		pools.learn(sku(t, "h100-80gb"))
+	}
+	place := func() string {
+		t.Helper()
+		l, err := pools.place(sites(), request{sku: sku(t, "h100-80gb")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return l.site.node.Name
+	}
+	for range 3 {
+		if got := place(); got != "c" {
+			t.Errorf("on %s, a node that was whole", got)
+		}
+	}
+}
+
+// linkedAs gives the cards of a site their places: "1.0" is NVLink group 1 on NUMA node 0.
+func linkedAs(s site, places ...string) site {
+	for i, p := range places {
+		s.cards[i].device.LinkGroup, s.cards[i].device.NUMANode = int(p[0]-'0'), int(p[2]-'0')
+	}
+	return s
+}
+
+func TestPlaceTogether(t *testing.T) {
+	whole := []gpu.Placement{at(gpu.Whole, 0, 8)}
+	eight := []string{"1.0", "1.0", "1.0", "1.0", "1.1", "1.1", "1.1", "1.1"}
+	for name, tc := range map[string]struct {
+		site site
+		sku  string
+		want []string
+		why  string
+	}{
+		"on one NUMA node":                   {linkedAs(on("a", "h100-80gb", nil, whole, whole, nil, nil, nil, nil, whole), eight...), "h100-80gb.x2", []string{"a0", "a3"}, "linked by NVLink"},
+		"else within the group":              {linkedAs(on("a", "h100-80gb", nil, whole, whole, nil, nil, nil, nil, whole), eight...), "h100-80gb.x4", []string{"a0", "a3", "a4", "a5"}, "linked by NVLink"},
+		"never over two groups":              {linkedAs(on("a", "h100-80gb", nil, nil, nil, nil), "1.0", "1.0", "2.1", "2.1"), "h100-80gb.x3", nil, "needs 3 different cards that work together on one node, and the best has 2 with room"},
+		"the group with least room beyond":   {linkedAs(on("a", "h100-80gb", nil, nil, nil, nil, whole, nil), "1.0", "1.0", "1.0", "2.0", "2.0", "2.0"), "h100-80gb.x2", []string{"a3", "a5"}, "linked by NVLink"},
+		"cards without NVLink on one socket": {linkedAs(on("a", "rtx4090", nil, nil, nil), "0.0", "0.1", "0.1"), "rtx4090.x2", []string{"a1", "a2"}, "2 different cards"},
+		"or on both":                         {linkedAs(on("a", "rtx4090", nil, nil, nil), "0.0", "0.1", "0.1"), "rtx4090.x3", []string{"a0", "a1", "a2"}, "3 different cards"},
+		"slices have no NVLink":              {linkedAs(on("a", "h100-80gb", nil, nil), "1.0", "2.0"), "h100-80gb.1g.10gb.x2", []string{"a0", "a1"}, "2 different cards"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l, err := newPools().place([]site{tc.site}, request{sku: sku(t, tc.sku)})
+			var got []string
+			for _, s := range l.slices {
+				got = append(got, s.card.device.UUID)
+			}
+			slices.Sort(got)
+			text := l.why
+			if err != nil {
+				text = err.Error()
+			}
+			if !slices.Equal(got, tc.want) || !strings.Contains(text, tc.why) {
+				t.Errorf("%v: %s", got, text)
 			}
 		})
 	}
@@ -115,6 +186,7 @@ func TestOfferedIsPlaceable(t *testing.T) {
 	skus := sold([]site{on("a", "a100-80gb", nil), on("b", "a30-24gb", nil), on("c", "rtx4090", nil)})
 	rapid.Check(t, func(r *rapid.T) {
 		sites := []site{on("a", "a100-80gb", nil, nil), on("b", "a30-24gb", nil), on("c", "rtx4090", nil)}
+		pools := newPools()
 		put := func(l landing) {
 			for i := range sites {
 				for j := range sites[i].cards {
@@ -127,7 +199,7 @@ func TestOfferedIsPlaceable(t *testing.T) {
 			}
 		}
 		for range rapid.IntRange(0, 8).Draw(r, "before") {
-			if l, err := place(sites, request{sku: rapid.SampledFrom(skus).Draw(r, "other")}); err == nil {
+			if l, err := pools.place(sites, request{sku: rapid.SampledFrom(skus).Draw(r, "other")}); err == nil {
 				put(l)
 			}
 		}
@@ -142,7 +214,7 @@ func TestOfferedIsPlaceable(t *testing.T) {
 			offered += n
 		}
 		for i := range offered {
-			l, err := place(sites, request{sku: want})
+			l, err := pools.place(sites, request{sku: want})
 			if err != nil {
 				// The chooser keeps large slices possible, so it may strand one of
 				// these that the count, which is of this SKU alone, could still pack.
@@ -157,7 +229,7 @@ func TestOfferedIsPlaceable(t *testing.T) {
 				}
 			}
 		}
-		if _, err := place(sites, request{sku: want}); err == nil {
+		if _, err := pools.place(sites, request{sku: want}); err == nil {
 			r.Fatalf("%s: more than the %d offered", want.ID, offered)
 		}
 	})
@@ -166,5 +238,35 @@ func TestOfferedIsPlaceable(t *testing.T) {
 func TestMakeName(t *testing.T) {
 	if a, b := makeName("ins_1", nil), makeName("ins_1", []string{makeName("ins_1", nil)}); a == b || !strings.HasSuffix(a, "-01") || !strings.HasSuffix(b, "-02") {
 		t.Error(a, b)
+	}
+}
+
+// BenchmarkPlace decides on one of 1,200 nodes of eight cards, of which some are
+// sold; what a launch adds to this is the database.
+//
+//	go test ./fleet -run '^$' -bench Place
+func BenchmarkPlace(b *testing.B) {
+	whole, part := []gpu.Placement{at(gpu.Whole, 0, 8)}, []gpu.Placement{at("3g.40gb", 4, 4)}
+	var sites []site
+	for i := range 1200 {
+		cards := make([][]gpu.Placement, 8)
+		for j := range i % 9 {
+			cards[j] = [][]gpu.Placement{whole, whole, part}[(i+j)%3]
+		}
+		s := on(fmt.Sprintf("node-%04d", i), "h100-80gb", cards...)
+		sites = append(sites, linkedAs(s, "1.0", "1.0", "1.0", "1.0", "1.1", "1.1", "1.1", "1.1"))
+	}
+	for _, id := range []string{"h100-80gb.1g.10gb", "h100-80gb", "h100-80gb.x4", "h100-80gb.x8"} {
+		b.Run(id, func(b *testing.B) {
+			pools := newPools()
+			for range 200 {
+				pools.learn(sku(b, id))
+			}
+			for b.Loop() {
+				if _, err := pools.place(sites, request{sku: sku(b, id)}); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
 	}
 }

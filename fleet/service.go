@@ -40,6 +40,7 @@ type Service struct {
 	log  *slog.Logger
 
 	telemetry *telemetry
+	pools     *pools
 
 	mu      sync.Mutex
 	waiting map[models.NodeID]inventory      // snapshots taken ahead of events still on their way
@@ -62,6 +63,6 @@ func New(st *store.Store, bill *billing.Service, cfg Config, log *slog.Logger) *
 	if cfg.StartedAt == 0 {
 		cfg.StartedAt = models.At(time.Now())
 	}
-	return &Service{st: st, bill: bill, cfg: cfg, log: log, telemetry: newTelemetry(),
+	return &Service{st: st, bill: bill, cfg: cfg, log: log, telemetry: newTelemetry(), pools: newPools(),
 		waiting: map[models.NodeID]inventory{}, heard: map[models.NodeID]models.Instant{}, present: cfg.StartedAt}
 }

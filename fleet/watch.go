@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"berth/models"
@@ -21,6 +22,12 @@ const (
 func (s *Service) Run(ctx context.Context) error {
 	done := make(chan error, 1)
 	go func() { done <- s.followWallets(ctx) }()
+	if err := s.pools.recall(ctx, s.st); err != nil && ctx.Err() == nil {
+		s.log.Error("placement begins without experience", "error", err)
+	}
+	var warming sync.WaitGroup
+	defer warming.Wait()
+	warming.Go(func() { s.pools.run(ctx) })
 	tick := time.NewTicker(sweepEvery)
 	defer tick.Stop()
 	for {

@@ -91,7 +91,7 @@ func rankOf(c Card, p Profile, start int) rank {
 	taken := c.Model.taken(c.Used)
 	after := append(c.Used[:len(c.Used):len(c.Used)], p.At(start))
 	return rank{
-		untouched: taken == 0,
+		untouched: taken == 0 && len(c.Layout) == 0,
 		rise:      c.Model.unsellable(after) - c.Model.unsellable(c.Used),
 		freeUnits: c.Model.units() - bits.OnesCount32(uint32(taken)),
 		key:       c.Key,

@@ -47,8 +47,10 @@ type Device struct {
 	State     string
 	Detail    string
 	MIG       bool
-	Slices    []gpu.Placement `gorm:"serializer:json"` // on the card at the node's last word, leased or not
-	Layout    []gpu.Placement `gorm:"serializer:json"` // as the operator wants it divided; empty: as is asked for
+	LinkGroup int             // cards of one node with equal ones above 0 reach each other by NVLink
+	NUMANode  int             `gorm:"column:numa_node"` // the host's processors and memory that are nearest
+	Slices    []gpu.Placement `gorm:"serializer:json"`  // on the card at the node's last word, leased or not
+	Layout    []gpu.Placement `gorm:"serializer:json"`  // as the operator wants it divided; empty: as is asked for
 }
 
 // Lease is the hold of one slice by one run of an instance, until released.

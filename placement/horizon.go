@@ -48,15 +48,11 @@ func firstGuess() []Request {
 }
 
 // Place implements Policy.
-func (h *Horizon) Place(r Request) (Seat, bool) { return h.PlaceWhere(r, nil) }
-
-// PlaceWhere is Place on one of the nodes that are able, by name, for reasons of
-// the caller's (nil: all are).
-func (h *Horizon) PlaceWhere(r Request, able func(node string) bool) (Seat, bool) {
+func (h *Horizon) Place(r Request) (Seat, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.remember(r)
-	c := h.outlook.choose(h.cluster, r, able)
+	c := h.outlook.choose(h.cluster, r, nil)
 	if c.node < 0 {
 		return Seat{}, false
 	}
@@ -65,6 +61,26 @@ func (h *Horizon) PlaceWhere(r Request, able func(node string) bool) (Seat, bool
 		gpus = h.cluster.nodes[c.node].tightest(r)
 	}
 	return h.cluster.take(c.node, r, gpus), true
+}
+
+// Choose returns the node on which Place would put r, of those that are able, by
+// name, for reasons of the caller's (nil: all are). It takes no room and learns
+// nothing: for callers that keep their own books, see Update and Learn.
+func (h *Horizon) Choose(r Request, able func(node string) bool) (node string, ok bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	c := h.outlook.choose(h.cluster, r, able)
+	if c.node < 0 {
+		return "", false
+	}
+	return h.cluster.nodes[c.node].Name, true
+}
+
+// Learn takes note that r was asked for, whether it found room or not.
+func (h *Horizon) Learn(r Request) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.remember(r)
 }
 
 // remember keeps r among the recent requests.

@@ -82,14 +82,24 @@ func TestHorizonFromSeveralGoroutines(t *testing.T) {
 	}
 }
 
-func TestPlaceWhere(t *testing.T) {
+func TestChoose(t *testing.T) {
 	h := NewHorizon(someNodes(9), 1)
-	seat, ok := h.PlaceWhere(someRequests[0], func(node string) bool { return node == "node-007" })
-	if !ok || seat.Node != "node-007" {
-		t.Errorf("%+v", seat)
+	if node, ok := h.Choose(someRequests[0], func(node string) bool { return node == "node-007" }); !ok || node != "node-007" {
+		t.Errorf("%q %v", node, ok)
 	}
-	if _, ok := h.PlaceWhere(someRequests[0], func(string) bool { return false }); ok {
-		t.Error("placed where none is able")
+	if node, ok := h.Choose(someRequests[0], func(string) bool { return false }); ok {
+		t.Errorf("%q, though none is able", node)
+	}
+	node, _ := h.Choose(someRequests[0], nil)
+	if h.cluster.allocated != 0 || h.asked != 0 {
+		t.Error("asking took room, or was learned from")
+	}
+	if seat, ok := h.Place(someRequests[0]); !ok || seat.Node != node {
+		t.Errorf("placed on %q, %q was chosen", seat.Node, node)
+	}
+	h.Learn(someRequests[0])
+	if h.asked != 2 {
+		t.Errorf("%d learned of, want 2", h.asked)
 	}
 }
 

@@ -161,7 +161,9 @@ type Device struct {
 	Model     gpu.ModelID     `json:"model"`
 	Name      string          `json:"name"` // as the driver prints it
 	MemoryMiB int             `json:"memory_mib"`
-	MIG       bool            `json:"mig"`    // mode now
+	MIG       bool            `json:"mig"`                  // mode now
+	LinkGroup int             `json:"link_group,omitempty"` // cards with equal ones above 0 reach each other by NVLink
+	NUMANode  int             `json:"numa_node,omitempty"`
 	Health    string          `json:"health"` // ok, or why it is not sold
 	Slices    []gpu.Placement `json:"slices"` // that exist on the device now
 }

@@ -61,6 +61,8 @@ type Card struct {
 	Model     gpu.ModelID
 	Name      string // as the driver prints it
 	MemoryMiB int
+	LinkGroup int    // cards with equal ones above 0 reach each other by NVLink
+	NUMANode  int    // of the host: whose processors and memory are nearest
 	MIG       bool   // mode now
 	Health    string // HealthOK, or why it cannot be used
 	Xid       int    // the last fault that the driver reported by number; 0: none

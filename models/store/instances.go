@@ -118,6 +118,11 @@ func (tx *Tx) InstanceEvents(id models.InstanceID, after int64, limit int) (list
 	return list, tx.db.Where("instance_id = ? AND seq > ?", id, after).Order("seq").Limit(limit).Find(&list).Error
 }
 
+// LatestSKUs lists what the latest n instances were of, newest first.
+func (tx *Tx) LatestSKUs(n int) (ids []string, err error) {
+	return ids, tx.db.Model(&models.Instance{}).Order("id DESC").Limit(n).Pluck("sku", &ids).Error
+}
+
 // LastEventAt is when such an event last happened to an instance; zero: never.
 func (tx *Tx) LastEventAt(id models.InstanceID, kind models.InstanceEventKind) (at models.Instant, err error) {
 	var e models.InstanceEvent

@@ -90,13 +90,18 @@ func (s *Simulator) Inventory(ctx context.Context) ([]device.Card, error) {
 		return nil, err
 	}
 	var out []device.Card
+	ofModel := map[gpu.ModelID]int{}
 	for i, c := range s.cards {
+		nth := ofModel[c.model.ID]
+		ofModel[c.model.ID]++
 		d := device.Card{
 			UUID:      c.kept.UUID,
 			Index:     i,
 			Model:     c.model.ID,
 			Name:      c.model.Product,
 			MemoryMiB: c.model.MemoryMiB,
+			LinkGroup: linkGroup(c.model, nth),
+			NUMANode:  numaNode(i, len(s.cards)),
 			MIG:       c.kept.MIG,
 			Health:    device.HealthOK,
 			Xid:       c.xid,
@@ -111,6 +116,24 @@ func (s *Simulator) Inventory(ctx context.Context) ([]device.Card, error) {
 		out = append(out, d)
 	}
 	return out, ctx.Err()
+}
+
+// linkGroup says with which others the nth card of its model is linked: boards
+// with NVLink carry eight, and those of two models are never on one board.
+func linkGroup(m gpu.Model, nth int) int {
+	if m.NVLink == "" {
+		return 0
+	}
+	return 1 + nth/8
+}
+
+// numaNode is where the ith of all cards sits: a host with four or more has two
+// sockets, with half of the cards each.
+func numaNode(i, all int) int {
+	if all < 4 {
+		return 0
+	}
+	return i * 2 / all
 }
 
 func (s *Simulator) slice(c *card, k keptSlice) device.Slice {
