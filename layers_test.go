@@ -21,7 +21,7 @@ var layers = map[string][]string{
 	"web":    {"static"},
 	"static": {},
 
-	"fleet":                  {"billing", "models", "models/store", "wire", "gpu", "money"},
+	"fleet":                  {"billing", "models", "models/store", "placement", "wire", "gpu", "money"},
 	"billing":                {"billing/invoice", "billing/stripe", "models", "models/store", "money", "gpu"},
 	"billing/invoice":        {"models", "money"},
 	"billing/stripe":         {},

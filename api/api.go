@@ -120,6 +120,7 @@ type Instance struct {
 	State        string  `json:"state" enum:"queued,placing,pulling,starting,running,stopping,stopped,failed,interrupted,lost,terminated"`
 	Reason       string  `json:"reason" doc:"Why it is in this state; empty when it is as wanted"`
 	Detail       string  `json:"detail" doc:"The reason as a sentence"`
+	Notice       string  `json:"notice" doc:"What is planned for its node, a sentence; empty: nothing"`
 	SKU          string  `json:"sku"`
 	BillingMode  string  `json:"billing_mode"`
 	PricePerHour Money   `json:"price_per_hour"`
@@ -254,12 +255,19 @@ type Node struct {
 	Name         string    `json:"name"`
 	State        string    `json:"state" enum:"online,offline"`
 	Cordoned     bool      `json:"cordoned" doc:"Nothing new starts there; what runs goes on"`
+	Maintenance  *Window   `json:"maintenance" doc:"When it is worked on; null: nothing is planned"`
 	SeenAt       Time      `json:"seen_at"`
 	AgentVersion string    `json:"agent_version"`
 	Runtime      string    `json:"runtime" doc:"How instances are run there"`
 	Simulated    bool      `json:"simulated" doc:"Its devices are a simulator's"`
 	ClockSkewMS  int64     `json:"clock_skew_ms"`
 	CreatedAt    time.Time `json:"created_at"`
+}
+
+// Window is from one moment until another, which may not be known yet.
+type Window struct {
+	From  time.Time `json:"from"`
+	Until Time      `json:"until,omitempty" doc:"null: not known"`
 }
 
 // RetiredNode says what giving a node up ended.

@@ -48,7 +48,7 @@ func (s *Service) Restart(ctx context.Context, account models.AccountID, id mode
 // with NoCapacity and says what can be done.
 func (s *Service) Start(ctx context.Context, account models.AccountID, id models.InstanceID, at models.Instant) (in models.Instance, err error) {
 	for range 3 {
-		in, err = s.start(ctx, account, id, at)
+		in, err = s.start(ctx, account, id, "You started it.", at)
 		if !errors.Is(err, store.ErrDuplicate) {
 			return in, err
 		}
@@ -56,7 +56,8 @@ func (s *Service) Start(ctx context.Context, account models.AccountID, id models
 	return models.Instance{}, models.ErrStale
 }
 
-func (s *Service) start(ctx context.Context, account models.AccountID, id models.InstanceID, at models.Instant) (models.Instance, error) {
+// start is Start, with who asked for it in a sentence.
+func (s *Service) start(ctx context.Context, account models.AccountID, id models.InstanceID, who string, at models.Instant) (models.Instance, error) {
 	var in models.Instance
 	err := s.st.InTx(ctx, func(tx *store.Tx) error {
 		if err := tx.LockPlacement(); err != nil {
@@ -87,7 +88,7 @@ func (s *Service) start(ctx context.Context, account models.AccountID, id models
 		}
 		in.PricePerHour, in.Currency, in.Why = price.PricePerHour, price.Currency, l.why
 		in.MilliCPU, in.MemoryMiB = l.host()
-		err = s.move(tx, &in, happening{on: models.StartAsked, detail: "You started it. " + l.why, leases: l.leases(in, at)}, at)
+		err = s.move(tx, &in, happening{on: models.StartAsked, detail: who + " " + l.why, leases: l.leases(in, at)}, at)
 		if err != nil {
 			return err
 		}
@@ -113,7 +114,7 @@ func (s *Service) fullProblem(tx *store.Tx, err error, sites []site, sku gpu.SKU
 		out.Next = "Start it when the node is back, or launch a new instance elsewhere; the disk is kept."
 		return out
 	}
-	if node.Cordoned {
+	if !node.Open() {
 		out.What = fmt.Sprintf("Node %s, which has the disk of %s, is closed to new starts, for maintenance.", node.Name, in.Name)
 		out.Next = "Start it when the node is open again, or launch a new instance elsewhere; the disk is kept."
 		return out

@@ -31,6 +31,7 @@ type InstanceView struct {
 	models.Instance
 	NodeName  string
 	NodeState string
+	Notice    string           // what is planned for its node, a sentence; empty: nothing
 	Simulated bool             // its cards are a simulator's
 	Slices    []SliceView      // held now
 	Span      models.UsageSpan // of the present run; ID empty before it was usable
@@ -137,6 +138,9 @@ func viewInstances(tx *store.Tx, list []models.Instance) ([]InstanceView, error)
 	for i := range out {
 		n := nodes[out[i].NodeID]
 		out[i].NodeName, out[i].NodeState, out[i].Simulated = n.Name, n.State, simulated[n.ID]
+		if out[i].State.Active() {
+			out[i].Notice = MaintenanceNotice(n)
+		}
 	}
 	for _, l := range own {
 		v := SliceView{Lease: l, Device: devices[l.DeviceUUID]}

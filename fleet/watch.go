@@ -45,7 +45,7 @@ func (s *Service) Run(ctx context.Context) error {
 // Sweep does at the given moment what Run does every few seconds, wallets apart.
 func (s *Service) Sweep(ctx context.Context, at models.Instant) error {
 	s.telemetry.forget(at.Add(-KeptSamples * time.Second))
-	return errors.Join(s.sweepSilent(ctx, at), s.sweepUnmetered(ctx, at))
+	return errors.Join(s.sweepSilent(ctx, at), s.sweepUnmetered(ctx, at), s.sweepMaintenance(ctx, at))
 }
 
 // listening returns since when this portal listens. Sweeps are frequent: a gap

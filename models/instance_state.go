@@ -45,7 +45,11 @@ const (
 	NodeRebooted   InstanceEventKind = "node_rebooted" // the host restarted under it; the next run begins in its place
 )
 
-// InstanceEventKinds lists all events.
+// MaintenanceNotice is the Kind of an event that moves nothing: a word to the
+// renter about what is planned for the node.
+const MaintenanceNotice = "maintenance_notice"
+
+// InstanceEventKinds lists all events that move an instance.
 var InstanceEventKinds = []InstanceEventKind{Placed, NodePulling, NodeStarting, NodeRunning, NodeStopped, NodeFailed, NodeGone,
 	StopAsked, StartAsked, RestartAsked, TerminateAsked, MoneyEnded, NodeLost, NodeRetirement, NodeRebooted}
 

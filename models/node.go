@@ -24,10 +24,18 @@ type Node struct {
 	SeenAt       Instant
 	CreatedAt    Instant `gorm:"autoCreateTime:false"`
 	Cordoned     bool    // by the operator: what runs goes on, nothing new starts
+
+	// When it is worked on: nothing new starts once that is planned, and what runs
+	// is stopped at MaintenanceFrom. Until is 0 when the end is not known, both are
+	// when nothing is planned.
+	MaintenanceFrom, MaintenanceUntil Instant
 }
 
 // Sells tells whether something new may start on a node.
-func (n Node) Sells() bool { return n.State == NodeOnline && !n.Cordoned }
+func (n Node) Sells() bool { return n.State == NodeOnline && n.Open() }
+
+// Open tells whether the operator lets something new start on a node.
+func (n Node) Open() bool { return !n.Cordoned && n.MaintenanceFrom == 0 }
 
 // Device states.
 const (

@@ -35,6 +35,7 @@ var access = map[string]need{
 	"GET /live":  mayView,
 	"GET /fleet": mayOperate, "POST /fleet/join-tokens": mayOperate, "GET /fleet/accounts": mayOperate, "GET /fleet/:id": mayOperate,
 	"GET /fleet/:id/devices/:uuid/layout": mayOperate, "POST /fleet/:id/devices/:uuid/layout": mayOperate,
+	"POST /fleet/:id/maintenance": mayOperate, "POST /fleet/:id/maintenance/end": mayOperate,
 	"POST /fleet/:id/cordon": mayOperate, "POST /fleet/:id/uncordon": mayOperate, "POST /fleet/:id/retire": mayOperate,
 	"POST /accounts/:id/close-invoice": mayOperate, "GET /prices": mayOperate, "POST /prices": mayOperate,
 
@@ -50,9 +51,10 @@ var access = map[string]need{
 	"GET /api/v1/usage": mayView, "GET /api/v1/wallet": mayView, "GET /api/v1/wallet/topups": mayView, "POST /api/v1/wallet/topups": mayPay, "GET /api/v1/wallet/topups/:id": mayView, "POST /api/v1/wallet/topups/:id/cancel": mayPay,
 	"GET /api/v1/ledger": mayView, "GET /api/v1/invoices": mayView, "GET /api/v1/invoices/:id": mayView,
 	"GET /api/v1/nodes": mayOperate, "GET /api/v1/devices": mayOperate, "POST /api/v1/nodes/join-tokens": mayOperate, "GET /api/v1/prices": mayOperate, "POST /api/v1/prices": mayOperate,
-	"POST /api/v1/invoices/close":       mayOperate,
-	"POST /api/v1/devices/:uuid/layout": mayOperate,
-	"POST /api/v1/nodes/:id/cordon":     mayOperate, "POST /api/v1/nodes/:id/uncordon": mayOperate, "POST /api/v1/nodes/:id/retire": mayOperate,
+	"POST /api/v1/invoices/close":        mayOperate,
+	"POST /api/v1/devices/:uuid/layout":  mayOperate,
+	"POST /api/v1/nodes/:id/maintenance": mayOperate, "DELETE /api/v1/nodes/:id/maintenance": mayOperate,
+	"POST /api/v1/nodes/:id/cordon": mayOperate, "POST /api/v1/nodes/:id/uncordon": mayOperate, "POST /api/v1/nodes/:id/retire": mayOperate,
 }
 
 // unserved are addresses that the router lists and that serve nothing of ours:

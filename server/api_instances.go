@@ -116,7 +116,7 @@ func (a *restAPI) getInstance(ctx context.Context, who caller, in *ByID) (*one[a
 }
 
 func instanceJSON(v fleet.InstanceView) api.Instance {
-	out := api.Instance{ID: string(v.ID), Name: v.Name, State: string(v.State), Reason: v.Reason, Detail: v.Detail, SKU: v.SKU,
+	out := api.Instance{ID: string(v.ID), Name: v.Name, State: string(v.State), Reason: v.Reason, Detail: v.Detail, Notice: v.Notice, SKU: v.SKU,
 		BillingMode: string(v.BillingMode), PricePerHour: rateJSON(v.PricePerHour, v.Currency), Image: v.Image, DiskGiB: v.DiskGiB,
 		Node: v.NodeName, Placement: v.Why, Slices: []api.Slice{}, Run: v.Run,
 		CreatedAt: timeJSON(v.CreatedAt), RunningAt: timeJSON(v.RunningAt), EndedAt: timeJSON(v.EndedAt),

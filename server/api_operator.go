@@ -22,6 +22,8 @@ func (a *restAPI) operatorOperations() {
 	operate(a, mayOperate, huma.Operation{OperationID: "create-join-token", Method: http.MethodPost, Path: "/nodes/join-tokens", Summary: "Operator: a one-time token for a new node", DefaultStatus: http.StatusCreated}, a.createJoinToken)
 	operate(a, mayOperate, huma.Operation{OperationID: "cordon-node", Method: http.MethodPost, Path: "/nodes/{id}/cordon", Summary: "Operator: nothing new starts on a node; what runs goes on"}, a.cordonNode(true))
 	operate(a, mayOperate, huma.Operation{OperationID: "uncordon-node", Method: http.MethodPost, Path: "/nodes/{id}/uncordon", Summary: "Operator: open a node to rentals again"}, a.cordonNode(false))
+	operate(a, mayOperate, huma.Operation{OperationID: "maintain-node", Method: http.MethodPost, Path: "/nodes/{id}/maintenance", Summary: "Operator: announce when a node is worked on; renters are told, what runs is stopped then and starts again afterwards"}, a.maintainNode)
+	operate(a, mayOperate, huma.Operation{OperationID: "end-maintenance", Method: http.MethodDelete, Path: "/nodes/{id}/maintenance", Summary: "Operator: the work is done, or called off", DefaultStatus: http.StatusOK}, a.endMaintenance)
 	operate(a, mayOperate, huma.Operation{OperationID: "retire-node", Method: http.MethodPost, Path: "/nodes/{id}/retire", Summary: "Operator: give up a node that never comes back; its instances are terminated"}, a.retireNode)
 	operate(a, mayOperate, huma.Operation{OperationID: "list-prices", Method: http.MethodGet, Path: "/prices", Summary: "Operator: the price list, each SKU's rows newest first"}, a.listPrices)
 	operate(a, mayOperate, huma.Operation{OperationID: "set-price", Method: http.MethodPost, Path: "/prices", Summary: "Operator: a price from a moment on; running instances keep theirs", DefaultStatus: http.StatusCreated}, a.setPrice)
@@ -34,8 +36,41 @@ func (a *restAPI) listNodes(ctx context.Context, _ caller, _ *empty) (*list[api.
 }
 
 func nodeJSON(n fleet.NodeView) api.Node {
-	return api.Node{ID: string(n.ID), Name: n.Name, State: n.State, Cordoned: n.Cordoned, SeenAt: timeJSON(n.SeenAt), AgentVersion: n.AgentVersion,
+	out := api.Node{ID: string(n.ID), Name: n.Name, State: n.State, Cordoned: n.Cordoned, SeenAt: timeJSON(n.SeenAt), AgentVersion: n.AgentVersion,
 		Runtime: n.HostInfo.Runtime.Mode, Simulated: n.HostInfo.Simulated, ClockSkewMS: n.ClockSkewMS, CreatedAt: n.CreatedAt.Time()}
+	if n.MaintenanceFrom != 0 {
+		out.Maintenance = &api.Window{From: n.MaintenanceFrom.Time(), Until: timeJSON(n.MaintenanceUntil)}
+	}
+	return out
+}
+
+func (a *restAPI) nodeOf(ctx context.Context, id string) (*one[api.Node], error) {
+	n, _, err := a.fleet.Node(ctx, models.NodeID(id))
+	if err != nil {
+		return nil, err
+	}
+	return oneOf(nodeJSON(n)), nil
+}
+
+func (a *restAPI) maintainNode(ctx context.Context, _ caller, in *struct {
+	ByID
+	Body api.Window
+}) (*one[api.Node], error) {
+	until := models.Instant(0)
+	if in.Body.Until != nil {
+		until = models.At(*in.Body.Until)
+	}
+	if err := a.fleet.SetMaintenance(ctx, models.NodeID(in.ID), models.At(in.Body.From), until, models.At(a.now())); err != nil {
+		return nil, err
+	}
+	return a.nodeOf(ctx, in.ID)
+}
+
+func (a *restAPI) endMaintenance(ctx context.Context, _ caller, in *ByID) (*one[api.Node], error) {
+	if err := a.fleet.EndMaintenance(ctx, models.NodeID(in.ID), models.At(a.now())); err != nil {
+		return nil, err
+	}
+	return a.nodeOf(ctx, in.ID)
 }
 
 func (a *restAPI) cordonNode(cordoned bool) func(context.Context, caller, *ByID) (*one[api.Node], error) {
@@ -43,11 +78,7 @@ func (a *restAPI) cordonNode(cordoned bool) func(context.Context, caller, *ByID)
 		if err := a.fleet.Cordon(ctx, models.NodeID(in.ID), cordoned); err != nil {
 			return nil, err
 		}
-		n, _, err := a.fleet.Node(ctx, models.NodeID(in.ID))
-		if err != nil {
-			return nil, err
-		}
-		return oneOf(nodeJSON(n)), nil
+		return a.nodeOf(ctx, in.ID)
 	}
 }
 

@@ -91,7 +91,7 @@ func (s *Server) showNode(c echo.Context, status int, refused string) error {
 		return err
 	}
 	v := nodeView(n, on, names, k)
-	v.Upkeep = upkeepView(n.Node, len(on))
+	v.Upkeep = upkeepView(n.Node, len(on), k.at)
 	if v.Layout, err = s.layout(c, n.Name, web.NavFleet); err != nil {
 		return err
 	}

@@ -364,3 +364,25 @@ func TestWrongMethod(t *testing.T) {
 		}
 	}
 }
+
+func TestOperatorAnnouncesMaintenance(t *testing.T) {
+	w := newWorld(t)
+	op := w.operator()
+	node := w.addNode()
+	at := "/fleet/" + string(node)
+	b := w.signUp("ada@example.org")
+	w.fund("ada@example.org", 25*money.Unit)
+	mine := b.post("/launch", "sku", slice, "disk_gib", "20", "name", "tern-01", "idempotency_key", "k").wants(t, http.StatusSeeOther).Header.Get("Location")
+	op.get(at).wants(t, http.StatusOK, "Announce maintenance of kestrel")
+	op.post(at+"/maintenance", "from", "soon").wants(t, http.StatusUnprocessableEntity, "Write when the maintenance begins")
+	op.post(at+"/maintenance", "from", "2020-01-01T00:00").wants(t, http.StatusUnprocessableEntity, "That has passed")
+	op.post(at+"/maintenance", "from", "2999-01-01T00:00", "until", "2999-01-02T06:30").leadsTo(t, at)
+	op.get(at).wants(t, http.StatusOK, "Worked on from 1 Jan, 00:00 UTC until 2 Jan, 06:30 UTC", "End it now")
+	b.get(mine).wants(t, http.StatusOK, "<b>Maintenance.</b> Its node kestrel is worked on from 1 Jan 00:00 UTC", "It is started again at 2 Jan 06:30 UTC")
+	op.post(at+"/maintenance/end").leadsTo(t, at)
+	b.get(mine).wants(t, http.StatusOK, "The maintenance of its node kestrel was called off.")
+	json := http.Header{"Content-Type": {"application/json"}}
+	op.do(http.MethodPost, "/api/v1/nodes/"+string(node)+"/maintenance", strings.NewReader(`{"from":"2999-01-01T00:00:00Z"}`), json).wants(t, http.StatusOK, `"maintenance":{"from":"2999-01-01T00:00:00Z"`)
+	b.get("/api/v1"+mine).wants(t, http.StatusOK, `"notice":"Its node kestrel is worked on`)
+	op.do(http.MethodDelete, "/api/v1/nodes/"+string(node)+"/maintenance", nil, nil).wants(t, http.StatusOK, `"maintenance":null`)
+}

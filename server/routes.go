@@ -75,6 +75,8 @@ func (s *Server) routes() []route {
 		{get, "/fleet/:id", mayOperate, s.nodePage},
 		{post, "/fleet/:id/cordon", mayOperate, s.cordon},
 		{post, "/fleet/:id/uncordon", mayOperate, s.uncordon},
+		{post, "/fleet/:id/maintenance", mayOperate, s.maintain},
+		{post, "/fleet/:id/maintenance/end", mayOperate, s.endMaintenance},
 		{post, "/fleet/:id/retire", mayOperate, s.retire},
 		{get, "/fleet/:id/devices/:uuid/layout", mayOperate, s.cardLayoutPage},
 		{post, "/fleet/:id/devices/:uuid/layout", mayOperate, s.setCardLayout},

@@ -2,6 +2,8 @@ package server
 
 import (
 	"net/http"
+	"strings"
+	"time"
 
 	"github.com/labstack/echo/v4"
 
@@ -24,6 +26,49 @@ func (s *Server) setCordoned(c echo.Context, cordoned bool, said string) error {
 		return err
 	}
 	if err := s.done(c, said); err != nil {
+		return err
+	}
+	return back(c, "/fleet/"+string(id))
+}
+
+// maintain handles POST /fleet/{id}/maintenance: from when, and until when if known, in UTC.
+func (s *Server) maintain(c echo.Context) error {
+	id := models.NodeID(c.Param("id"))
+	f, err := readForm(c)
+	if err != nil {
+		return err
+	}
+	from, err := readMoment(f.text("from"))
+	if err != nil {
+		return s.showNode(c, http.StatusUnprocessableEntity, "Write when the maintenance begins, such as 2027-01-31T18:00.")
+	}
+	until := models.Instant(0)
+	if text := f.text("until"); text != "" {
+		if until, err = readMoment(text); err != nil {
+			return s.showNode(c, http.StatusUnprocessableEntity, "Write when the maintenance ends, such as 2027-01-31T20:00, or leave it empty.")
+		}
+	}
+	err = s.fleet.SetMaintenance(c.Request().Context(), id, from, until, models.At(s.now()))
+	if models.HasCode(err, models.Invalid) {
+		bad := problemOf(err).Fields
+		return s.showNode(c, http.StatusUnprocessableEntity, strings.TrimSpace(bad["from"]+" "+bad["until"]))
+	}
+	if err != nil {
+		return err
+	}
+	if err := s.done(c, "Announced. Nothing new starts there, and its renters can read it on their pages."); err != nil {
+		return err
+	}
+	return back(c, "/fleet/"+string(id))
+}
+
+// endMaintenance handles POST /fleet/{id}/maintenance/end.
+func (s *Server) endMaintenance(c echo.Context) error {
+	id := models.NodeID(c.Param("id"))
+	if err := s.fleet.EndMaintenance(c.Request().Context(), id, models.At(s.now())); err != nil {
+		return err
+	}
+	if err := s.done(c, "The node is open again; what the maintenance stopped starts in a moment."); err != nil {
 		return err
 	}
 	return back(c, "/fleet/"+string(id))
@@ -58,8 +103,18 @@ func (s *Server) retire(c echo.Context) error {
 }
 
 // upkeepView is what an operator can do with a node now.
-func upkeepView(n models.Node, on int) web.Upkeep {
-	u := web.Upkeep{Cordoned: n.Cordoned}
+func upkeepView(n models.Node, on int, at models.Instant) web.Upkeep {
+	u := web.Upkeep{Cordoned: n.Cordoned, From: at.Add(time.Hour).Time().UTC().Format("2006-01-02T15:04")}
+	if n.MaintenanceFrom != 0 {
+		u.Maintenance = "Worked on from " + dayTime(n.MaintenanceFrom, time.UTC) + " UTC"
+		if n.MaintenanceUntil != 0 {
+			u.Maintenance += " until " + dayTime(n.MaintenanceUntil, time.UTC) + " UTC"
+		}
+		u.Maintenance += ". Nothing new starts there until it is over."
+		if n.MaintenanceFrom > at {
+			u.Maintenance += " What runs is stopped when it begins, and its renters have been told."
+		}
+	}
 	if n.State != models.NodeOnline {
 		u.Retire = []web.Consequence{
 			{Text: count(on, "instance") + " there will be terminated, and their disks are gone."},

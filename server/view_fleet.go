@@ -66,6 +66,9 @@ func nodeState(n fleet.NodeView) (string, web.Tone) {
 	if n.State != models.NodeOnline {
 		return "No heartbeat", web.ToneFailed
 	}
+	if n.MaintenanceFrom != 0 {
+		return "Maintenance", web.ToneDrain
+	}
 	if n.Cordoned {
 		return "Cordoned", web.ToneWarn
 	}

@@ -33,6 +33,7 @@ func instanceView(c money.Currency, k instanceFacts) web.InstanceView {
 		Steps: timeline(k), Failure: failureView(in.Instance), Terminal: in.State == models.Running && k.allowed, Cost: costView(c, k),
 		Events: eventsView(k.events, k.zone), Logs: in.NodeID != ""}
 	v.State, v.Tone = stateView(in.Instance)
+	v.Notice = in.Notice
 	if len(in.Slices) > 0 {
 		v.What += " on " + whereOf(in, ", ")
 	}
@@ -102,7 +103,7 @@ func timeline(k instanceFacts) []web.Step {
 		}
 	}
 	placed := when[models.Placed]
-	for _, again := range []models.InstanceEventKind{models.StartAsked, models.RestartAsked} {
+	for _, again := range []models.InstanceEventKind{models.StartAsked, models.RestartAsked, models.NodeRebooted} {
 		placed = max(placed, when[again])
 	}
 	if placed.IsZero() {
@@ -277,7 +278,7 @@ var eventLeads = map[models.InstanceEventKind]string{
 	models.NodeStopped: "Stopped.", models.NodeFailed: "Failed.", models.NodeGone: "Gone.", models.StopAsked: "Stop asked.",
 	models.StartAsked: "Start asked.", models.RestartAsked: "Restart asked.", models.TerminateAsked: "Terminate asked.",
 	models.MoneyEnded: "Money ended.", models.NodeLost: "Node lost.", models.NodeRetirement: "Node retired.",
-	models.NodeRebooted: "Node restarted.",
+	models.NodeRebooted: "Node restarted.", models.MaintenanceNotice: "Maintenance.",
 }
 
 // eventsShown bounds the history on the page; the API has all of it.

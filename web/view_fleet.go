@@ -81,6 +81,9 @@ type NodeView struct {
 type Upkeep struct {
 	// Cordoned offers to open it again instead of closing it.
 	Cordoned bool
+	// Maintenance is what is planned, in a sentence or two; empty: nothing. From is
+	// the beginning that the form offers.
+	Maintenance, From string
 	// Retire is what giving it up does; empty when that cannot be done now.
 	Retire []Consequence
 }

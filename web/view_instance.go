@@ -5,6 +5,8 @@ package web
 // Its forms post to /instances/{id}/stop, start, restart and terminate (confirm).
 type InstanceView struct {
 	Layout
+	// Notice is what is planned for its node, a sentence; empty: nothing.
+	Notice   string
 	ID, Name string
 	State    string
 	Tone     Tone

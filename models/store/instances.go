@@ -118,6 +118,13 @@ func (tx *Tx) InstanceEvents(id models.InstanceID, after int64, limit int) (list
 	return list, tx.db.Where("instance_id = ? AND seq > ?", id, after).Order("seq").Limit(limit).Find(&list).Error
 }
 
+// StoppedOnOpenNodes lists the instances that are stopped for a reason, on nodes
+// that are online and open to new starts.
+func (tx *Tx) StoppedOnOpenNodes(reason string) (list []models.Instance, err error) {
+	open := tx.db.Model(&models.Node{}).Select("id").Where("state = ? AND cordoned = ? AND maintenance_from = 0", models.NodeOnline, false)
+	return list, tx.db.Where("state = ? AND reason = ? AND node_id IN (?)", models.Stopped, reason, open).Order("id").Find(&list).Error
+}
+
 // LatestSKUs lists what the latest n instances were of, newest first.
 func (tx *Tx) LatestSKUs(n int) (ids []string, err error) {
 	return ids, tx.db.Model(&models.Instance{}).Order("id DESC").Limit(n).Pluck("sku", &ids).Error

@@ -70,6 +70,17 @@ func (tx *Tx) SaveNodeState(n models.Node) error {
 		Select("State", "EventSeq", "BootID", "AgentVersion", "Host", "ClockSkewMS", "SeenAt").Updates(&n).Error
 }
 
+// SetMaintenance writes when a node is worked on.
+func (tx *Tx) SetMaintenance(n models.Node) error {
+	tx.Changed("fleet")
+	return tx.db.Model(&models.Node{}).Where("id = ?", n.ID).Select("MaintenanceFrom", "MaintenanceUntil").Updates(&n).Error
+}
+
+// MaintainedNodes lists the nodes whose maintenance has begun at a moment.
+func (tx *Tx) MaintainedNodes(at models.Instant) (list []models.Node, err error) {
+	return list, tx.db.Where("maintenance_from > 0 AND maintenance_from <= ? AND state <> ?", at, models.NodeRetired).Order("id").Find(&list).Error
+}
+
 // SetNodeOffline notes that nobody hears a node any more. SeenAt stays.
 func (tx *Tx) SetNodeOffline(id models.NodeID) error {
 	tx.Changed("fleet")
