@@ -14,6 +14,7 @@ have git || need+=(git)
 have chromium || have chromium-browser || have google-chrome || need+=(chromium)
 compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null || need+=(postgresql)
 have pdftotext || need+=(poppler-utils)
+have prometheus || need+=(prometheus)
 have python3 || need+=(python3)
 have gcc || need+=(gcc libc6-dev)        # the race detector needs cgo
 if [ ${#need[@]} -gt 0 ]; then

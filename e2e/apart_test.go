@@ -3,27 +3,31 @@ package e2e
 import (
 	"net/http"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
 
 // apart starts a portal and an agent that each can be killed alone.
-func apart(t testing.TB) *berth {
+func apart(t testing.TB, agentArgs ...string) *berth {
 	t.Helper()
 	p := &berth{t: t, dir: shortTempDir(t)}
 	p.serve("127.0.0.1:0")
-	p.join()
+	p.join(agentArgs...)
 	return p
 }
 
 // join starts the agent, the first time by the command that the portal shows.
-func (p *berth) join() {
+func (p *berth) join(args ...string) {
 	t := p.t
 	t.Helper()
 	var join struct{ Command string }
 	p.operator().must(http.StatusCreated, http.MethodPost, "/api/v1/nodes/join-tokens", nil, &join)
 	shown := strings.Fields(join.Command)[1:] // without the program's name
-	p.agent = start(t, nil, append(shown, "--name", "harbour", "--data", filepath.Join(p.dir, "agent"), "--simulate", "a100-80gb:1")...)
+	if len(args) == 0 {
+		args = []string{"--simulate", "a100-80gb:1"}
+	}
+	p.agent = start(t, nil, slices.Concat(shown, []string{"--name", "harbour", "--data", filepath.Join(p.dir, "agent")}, args)...)
 	p.untilOnline()
 }
 

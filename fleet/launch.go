@@ -36,11 +36,20 @@ func (s *Service) Launch(ctx context.Context, o Order, at models.Instant) (in mo
 			break
 		}
 	}
+	if errors.Is(err, store.ErrDuplicate) {
+		err = noCapacity(sku, "somebody was faster")
+	}
+	var p *models.Problem
+	switch {
+	case err == nil:
+		s.figures.launched("placed")
+	case errors.As(err, &p):
+		s.figures.launched(string(p.Code))
+	default:
+		s.figures.launched("error")
+	}
 	if err == nil || models.HasCode(err, models.NoCapacity) {
 		s.pools.learn(sku) // demand is what is asked for, met or not
-	}
-	if errors.Is(err, store.ErrDuplicate) {
-		return models.Instance{}, noCapacity(sku, "somebody was faster")
 	}
 	if err != nil {
 		return models.Instance{}, err

@@ -38,6 +38,10 @@ func (s *Service) move(tx *store.Tx, in *models.Instance, h happening, at models
 			return err
 		}
 	}
+	if early(was) && (early(m.To) || m.To == models.Running) && in.Run == wasRun {
+		took := at.Sub(in.ChangedAt)
+		tx.After(func() { s.figures.spent(was, took) })
+	}
 	in.State, in.Reason, in.Detail = m.To, h.reason, h.detail
 	in.Want = wantAfter(h.on, in.Want)
 	in.ChangedAt = at

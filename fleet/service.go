@@ -41,6 +41,7 @@ type Service struct {
 
 	telemetry *telemetry
 	pools     *pools
+	figures   *figures
 
 	mu      sync.Mutex
 	waiting map[models.NodeID]inventory      // snapshots taken ahead of events still on their way
@@ -63,6 +64,6 @@ func New(st *store.Store, bill *billing.Service, cfg Config, log *slog.Logger) *
 	if cfg.StartedAt == 0 {
 		cfg.StartedAt = models.At(time.Now())
 	}
-	return &Service{st: st, bill: bill, cfg: cfg, log: log, telemetry: newTelemetry(), pools: newPools(),
+	return &Service{st: st, bill: bill, cfg: cfg, log: log, telemetry: newTelemetry(), pools: newPools(), figures: newFigures(),
 		waiting: map[models.NodeID]inventory{}, heard: map[models.NodeID]models.Instant{}, present: cfg.StartedAt}
 }

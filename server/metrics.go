@@ -82,29 +82,47 @@ func local(r *http.Request) bool {
 type stateCollector struct{ server *Server }
 
 var (
-	instancesDesc = prometheus.NewDesc("berth_instances", "Instances by state.", []string{"state"}, nil)
-	nodesDesc     = prometheus.NewDesc("berth_nodes", "Nodes by state.", []string{"state"}, nil)
-	spansDesc     = prometheus.NewDesc("berth_metered_runs", "Runs that cost money now.", nil, nil)
-	lagDesc       = prometheus.NewDesc("berth_meter_lag_seconds", "Age of the last report of the metered run heard of longest ago; 0 without runs.", nil, nil)
-	inboxDesc     = prometheus.NewDesc("berth_webhook_inbox", "Payment webhooks received and not yet processed.", nil, nil)
-	statementDesc = prometheus.NewDesc("berth_sql_statements_total", "SQL statements run.", nil, nil)
-	moneyDesc     = prometheus.NewDesc("berth_money_micros", "Money in micro-units of its currency: in wallets, held, accrued, and posted as used.", []string{"kind", "currency"}, nil)
+	instancesDesc  = prometheus.NewDesc("berth_instances", "Instances by state.", []string{"state"}, nil)
+	nodesDesc      = prometheus.NewDesc("berth_nodes", "Nodes by state.", []string{"state"}, nil)
+	spansDesc      = prometheus.NewDesc("berth_metered_runs", "Runs that cost money now.", nil, nil)
+	lagDesc        = prometheus.NewDesc("berth_meter_lag_seconds", "Age of the last report of the metered run heard of longest ago; 0 without runs.", nil, nil)
+	inboxDesc      = prometheus.NewDesc("berth_webhook_inbox", "Payment webhooks received and not yet processed.", nil, nil)
+	statementDesc  = prometheus.NewDesc("berth_sql_statements_total", "SQL statements run.", nil, nil)
+	devicesDesc    = prometheus.NewDesc("berth_devices", "Cards by state.", []string{"state"}, nil)
+	memoryDesc     = prometheus.NewDesc("berth_device_memory_mib", "Memory of all cards that are there, and of the slices that are leased, in MiB.", []string{"kind"}, nil)
+	launchesDesc   = prometheus.NewDesc("berth_launches_total", "Launches by outcome: placed, or the code of the refusal.", []string{"outcome"}, nil)
+	phaseDesc      = prometheus.NewDesc("berth_phase_seconds", "Time that runs spent in each state before they were usable.", []string{"state"}, nil)
+	linksDesc      = prometheus.NewDesc("berth_node_links", "Nodes linked to this portal now, by channel.", []string{"channel"}, nil)
+	socketsDesc    = prometheus.NewDesc("berth_sockets", "WebSockets of browsers and programs that are open, by kind.", []string{"kind"}, nil)
+	instanceLabels = []string{"instance_id", "name", "account", "node", "sku"}
+	instanceUtil   = prometheus.NewDesc("berth_instance_gpu_utilization_ratio", "GPU activity of a running instance's slices; absent where it is not measurable.", instanceLabels, nil)
+	instanceMemory = prometheus.NewDesc("berth_instance_gpu_memory_used_mib", "GPU memory that a running instance uses, in MiB; absent where it is not measurable.", instanceLabels, nil)
+	instanceTotal  = prometheus.NewDesc("berth_instance_seconds", "Seconds of a running instance's present run that its node counted.", instanceLabels, nil)
+	buildDesc      = prometheus.NewDesc("berth_build_info", "Always 1; the version is a label.", []string{"version"}, nil)
+	moneyDesc      = prometheus.NewDesc("berth_money_micros", "Money in micro-units of its currency: in wallets, held, accrued, and posted as used.", []string{"kind", "currency"}, nil)
 )
 
 // Describe implements prometheus.Collector.
 func (k *stateCollector) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{instancesDesc, nodesDesc, spansDesc, lagDesc, inboxDesc, statementDesc, moneyDesc} {
+	for _, d := range []*prometheus.Desc{instancesDesc, nodesDesc, devicesDesc, memoryDesc, launchesDesc, phaseDesc, linksDesc, socketsDesc, buildDesc, instanceUtil, instanceMemory, instanceTotal, spansDesc, lagDesc, inboxDesc, statementDesc, moneyDesc} {
 		ch <- d
 	}
 }
+
+// scraped is how old, in seconds, a reading may be that is given to Prometheus.
+const scraped = 15
 
 // Collect implements prometheus.Collector.
 func (k *stateCollector) Collect(ch chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(k.server.closing, 5*time.Second)
 	defer cancel()
 	var st store.Stats
+	var running []models.Instance
 	err := k.server.store.View(ctx, func(tx *store.Tx) (err error) {
-		st, err = tx.Stats()
+		if st, err = tx.Stats(); err != nil {
+			return err
+		}
+		running, err = tx.RunningInstances()
 		return err
 	})
 	if err != nil {
@@ -120,6 +138,42 @@ func (k *stateCollector) Collect(ch chan<- prometheus.Metric) {
 	for _, state := range []string{models.NodeOnline, models.NodeOffline} {
 		gauge(nodesDesc, float64(st.Nodes[state]), state)
 	}
+	for _, state := range []string{models.DeviceOK, models.DeviceSick, models.DeviceAbsent} {
+		gauge(devicesDesc, float64(st.Devices[state]), state)
+	}
+	gauge(memoryDesc, float64(st.CardMiB), "cards")
+	gauge(memoryDesc, float64(st.SoldMiB), "sold")
+	figures := k.server.fleet.Figures()
+	for outcome, n := range figures.Launches {
+		ch <- prometheus.MustNewConstMetric(launchesDesc, prometheus.CounterValue, float64(n), outcome)
+	}
+	for state, h := range figures.Phases {
+		buckets := make(map[float64]uint64, len(h.Bounds))
+		for i, bound := range h.Bounds {
+			buckets[bound] = h.Counts[i]
+		}
+		ch <- prometheus.MustNewConstHistogram(phaseDesc, h.Count, h.Sum, buckets, string(state))
+	}
+	for channel, n := range k.server.links.count() {
+		gauge(linksDesc, float64(n), string(channel))
+	}
+	gauge(socketsDesc, float64(k.server.sockets.lives.Load()), "live")
+	gauge(socketsDesc, float64(k.server.sockets.terminals.Load()), "terminal")
+	for _, in := range running {
+		recent := k.server.fleet.Samples(in.ID, k.server.now().Unix()-scraped)
+		if len(recent) == 0 || recent[len(recent)-1].Run != in.Run {
+			continue
+		}
+		s, labels := recent[len(recent)-1], []string{string(in.ID), in.Name, string(in.AccountID), string(in.NodeID), in.SKU}
+		gauge(instanceTotal, float64(s.Seconds), labels...)
+		if s.UtilizationPercent != nil {
+			gauge(instanceUtil, *s.UtilizationPercent/100, labels...)
+		}
+		if s.MemoryMiB != nil {
+			gauge(instanceMemory, float64(*s.MemoryMiB), labels...)
+		}
+	}
+	gauge(buildDesc, 1, k.server.cfg.Version)
 	gauge(spansDesc, float64(st.OpenSpans))
 	lag := 0.0
 	if st.OpenSpans > 0 {

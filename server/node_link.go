@@ -40,6 +40,19 @@ type links struct {
 	open  sync.WaitGroup
 }
 
+// count returns how many nodes are linked on each channel.
+func (l *links) count() map[wire.Channel]int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	out := map[wire.Channel]int{wire.Control: 0, wire.Bulk: 0}
+	for _, channels := range l.nodes {
+		for channel := range channels {
+			out[channel]++
+		}
+	}
+	return out
+}
+
 // nodeChannel is one live connection with an HTTP client inside it.
 type nodeChannel struct {
 	session *yamux.Session

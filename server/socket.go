@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/gorilla/websocket"
@@ -31,6 +32,8 @@ type sockets struct {
 	upgrader websocket.Upgrader
 	rooms    rooms
 	open     sync.WaitGroup // those of live
+
+	lives, terminals atomic.Int64 // open now
 }
 
 func newSockets(f *fleet.Service) *sockets {
@@ -84,7 +87,9 @@ func (s *sockets) live(ctx context.Context, done func(), ws *websocket.Conn, wha
 		l.end(code, "")
 		return nil
 	})
+	s.lives.Add(1)
 	s.open.Go(func() {
+		defer s.lives.Add(-1)
 		defer done()
 		over := context.AfterFunc(ctx, func() { l.end(goodbye(ctx)) })
 		defer over()
@@ -104,6 +109,8 @@ func (s *sockets) live(ctx context.Context, done func(), ws *websocket.Conn, wha
 // either ends or ctx does. Binary messages are what is typed and shown; a text
 // message is a resize.
 func (s *sockets) terminal(ctx context.Context, ws *websocket.Conn, node io.ReadWriteCloser) {
+	s.terminals.Add(1)
+	defer s.terminals.Add(-1)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	stop := context.AfterFunc(ctx, func() { node.Close() })

@@ -185,6 +185,11 @@ func (tx *Tx) ActiveRuns(node models.NodeID) (list []ActiveRun, err error) {
 	return list, tx.db.Model(&models.Instance{}).Where("node_id = ? AND state IN ?", node, activeStates()).Find(&list).Error
 }
 
+// RunningInstances lists all that run, with what their metrics are labelled by.
+func (tx *Tx) RunningInstances() (list []models.Instance, err error) {
+	return list, tx.db.Select("id", "account_id", "node_id", "name", "sku", "run").Where("state = ?", models.Running).Order("id").Find(&list).Error
+}
+
 // AccountRuns lists the instances of an account that hold slices, in order of id.
 func (tx *Tx) AccountRuns(account models.AccountID) (list []ActiveRun, err error) {
 	return list, tx.db.Model(&models.Instance{}).Where("account_id = ? AND state IN ?", account, activeStates()).

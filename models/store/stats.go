@@ -11,6 +11,9 @@ import (
 type Stats struct {
 	Instances map[models.InstanceState]int64
 	Nodes     map[string]int64 // by state
+	Devices   map[string]int64 // by state
+	// SoldMiB is the memory of all leased slices, CardMiB that of all cards present.
+	SoldMiB, CardMiB int64
 	// OpenSpans are the runs being metered; OldestReport is the last report of
 	// the one heard of longest ago, zero without open spans.
 	OpenSpans    int64
@@ -24,7 +27,7 @@ type Stats struct {
 
 // Stats reads them with a fixed number of statements.
 func (tx *Tx) Stats() (s Stats, err error) {
-	s = Stats{Instances: map[models.InstanceState]int64{}, Nodes: map[string]int64{},
+	s = Stats{Instances: map[models.InstanceState]int64{}, Nodes: map[string]int64{}, Devices: map[string]int64{},
 		Wallets: map[string]money.Amount{}, Held: map[string]money.Amount{}, Accrued: map[string]money.Amount{}, Revenue: map[string]money.Amount{}}
 	var rows []struct {
 		State string
@@ -42,6 +45,22 @@ func (tx *Tx) Stats() (s Stats, err error) {
 	}
 	for _, r := range rows {
 		s.Nodes[r.State] = r.N
+	}
+	var cards []struct {
+		State  string
+		N, Mib int64
+	}
+	if err := tx.db.Model(&models.Device{}).Select("state", "COUNT(*) AS n", "CAST(SUM(memory_mib) AS bigint) AS mib").Group("state").Find(&cards).Error; err != nil {
+		return s, err
+	}
+	for _, r := range cards {
+		s.Devices[r.State] = r.N
+		if r.State != models.DeviceAbsent {
+			s.CardMiB += r.Mib
+		}
+	}
+	if err := tx.db.Model(&models.Lease{}).Select("COALESCE(SUM(memory_mib), 0)").Where("released_at = 0").Row().Scan(&s.SoldMiB); err != nil {
+		return s, err
 	}
 	var meter struct {
 		N      int64

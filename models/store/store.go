@@ -180,7 +180,11 @@ type Tx struct {
 	db      *gorm.DB
 	kind    string
 	changed []string
+	after   []func()
 }
+
+// After has f called once the transaction is committed; never if it is not.
+func (tx *Tx) After(f func()) { tx.after = append(tx.after, f) }
 
 // InTx runs work in one read-write transaction and commits when it returns nil.
 // Topics noted with Changed wake their watchers after the commit. On SQLite
@@ -204,6 +208,9 @@ func (s *Store) InTx(ctx context.Context, work func(tx *Tx) error) error {
 		return err
 	}
 	s.feed.publish(tx.changed)
+	for _, f := range tx.after {
+		f()
+	}
 	return nil
 }
 
