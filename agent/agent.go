@@ -113,6 +113,7 @@ func (a *Agent) Run(ctx context.Context) error {
 		dir:     c.Dir,
 		runtime: c.Runtime,
 		slicer:  &slicer{devices: c.Devices, grants: grants, log: log},
+		tables:  newTables(c.Devices, log),
 		journal: journal,
 		images:  c.Images,
 		grace:   c.StopGrace,

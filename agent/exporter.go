@@ -78,9 +78,9 @@ func (e *exporter) Collect(ch chan<- prometheus.Metric) {
 		labels := []string{strconv.Itoa(c.Index), c.UUID, "nvidia" + strconv.Itoa(c.Index), c.Name, "", "", e.hostname}
 		ch <- prometheus.MustNewConstMetric(xidDesc, prometheus.GaugeValue, float64(c.Xid), labels...)
 		e.read(ctx, ch, c.UUID, c.MemoryMiB, labels)
-		for i, s := range c.Slices {
+		for _, s := range c.Slices {
 			of := append([]string{}, labels...)
-			of[4], of[5] = s.Placement.Profile, strconv.Itoa(i+1)
+			of[4], of[5] = s.Placement.Profile, strconv.Itoa(s.GPUInstance)
 			e.read(ctx, ch, s.UUID, s.MemoryMiB, of)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 
 	goruntime "runtime"
@@ -84,14 +85,15 @@ func describeRuntime(info runtime.Info, images []string) wire.Runtime {
 	return out
 }
 
-// describeDevices reports the cards. One with a slice that Berth did not make is
-// not for sale: somebody's job may run there, so it is shown and never touched.
-// granted is the record from before and after the cards were read, so that a
-// slice which came or went meanwhile is not taken for somebody else's.
-func describeDevices(cards []device.Card, granted []heldSlice) []wire.Device {
+// describeDevices reports the cards. One with a slice that Berth did not make, or
+// with a process while no instance holds any of it, is not for sale: somebody's
+// job runs there, so it is shown and never touched. granted is the record from
+// before and after the cards were read, so that a slice which came or went
+// meanwhile is not taken for somebody else's.
+func describeDevices(cards []device.Card, granted []heldSlice, tables *tables) []wire.Device {
 	var out []wire.Device
 	for _, c := range cards {
-		d := wire.Device{UUID: c.UUID, Index: c.Index, Model: c.Model, Name: c.Name, MemoryMiB: c.MemoryMiB, LinkGroup: c.LinkGroup, NUMANode: c.NUMANode, MIG: c.MIG, Health: c.Health}
+		d := wire.Device{UUID: c.UUID, Index: c.Index, Model: c.Model, Name: c.Name, MemoryMiB: c.MemoryMiB, LinkGroup: c.LinkGroup, NUMANode: c.NUMANode, MIG: c.MIG, Health: c.Health, Profiles: tables.of(c.UUID)}
 		for _, s := range c.Slices {
 			d.Slices = append(d.Slices, s.Placement)
 			ours := slices.ContainsFunc(granted, func(h heldSlice) bool {
@@ -101,7 +103,25 @@ func describeDevices(cards []device.Card, granted []heldSlice) []wire.Device {
 				d.Health = fmt.Sprintf("occupied outside Berth: slice %s (%s)", s.Placement, s.UUID)
 			}
 		}
+		ours := slices.ContainsFunc(granted, func(h heldSlice) bool { return h.DeviceUUID == c.UUID })
+		if d.Health == device.HealthOK && !ours && len(c.Processes) > 0 {
+			d.Health = "occupied outside Berth: " + describeProcesses(c.Processes)
+		}
 		out = append(out, d)
 	}
 	return out
+}
+
+// describeProcesses names processes by number, with their memory in whole GiB: a
+// card is described to the portal anew whenever this changes.
+func describeProcesses(ps []device.Process) string {
+	var said []string
+	for _, p := range ps {
+		one := "process " + strconv.Itoa(p.PID)
+		if p.MemoryMiB != nil {
+			one += fmt.Sprintf(" (%d GiB)", (*p.MemoryMiB+512)>>10)
+		}
+		said = append(said, one)
+	}
+	return strings.Join(said, ", ")
 }

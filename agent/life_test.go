@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -264,6 +265,58 @@ func TestForeignSlice(t *testing.T) {
 	}
 	if s.Devices[1].Health != "ok" {
 		t.Errorf("the other card: %q", s.Devices[1].Health)
+	}
+}
+
+// B11: a card that somebody's process has open is reported, with it, and not
+// touched, until the process ends.
+func TestForeignProcess(t *testing.T) {
+	n := newNode(t)
+	n.begin()
+	p := n.portal
+	card := n.card(0)
+	n.sim.Occupy(card, "somebody")
+	n.sim.Load(card, "somebody", 1, 30<<10)
+	s := p.until("the process is seen", func(s wire.State) bool { return s.Devices[0].Health != "ok" })
+	if h := s.Devices[0].Health; h != "occupied outside Berth: process 1 (30 GiB)" || s.Devices[1].Health != "ok" {
+		t.Errorf("health %q and %q", h, s.Devices[1].Health)
+	}
+	for i, place := range []wire.Slice{slice(t, card, gpu.Whole, 0), slice(t, card, "1g.10gb", 0)} {
+		id := fmt.Sprintf("i%d", i)
+		p.put(desired(int64(i)+1, want(id, wire.WantRunning, place)))
+		if o := p.untilPhase(id, wire.PhaseStopped); o.Reason != wire.ReasonSlices || !strings.Contains(o.Detail, "in use by another client") {
+			t.Errorf("%s ended with %q %q", id, o.Reason, o.Detail)
+		}
+	}
+	n.sim.Vacate(card, "somebody")
+	p.until("the card is free", func(s wire.State) bool { return s.Devices[0].Health == "ok" })
+	p.put(desired(3, want("i3", wire.WantRunning, slice(t, card, gpu.Whole, 0))))
+	p.untilPhase("i3", wire.PhaseRunning)
+	if h := p.state().Devices[0].Health; h != "ok" {
+		t.Errorf("a card held by Berth's own instance is %q", h)
+	}
+}
+
+// A card left in MIG mode, as Ampere is by a reboot, can be rented whole.
+func TestWholeOfACardInMIGMode(t *testing.T) {
+	n := newNode(t)
+	n.begin()
+	p := n.portal
+	card := n.card(0)
+	made, err := n.sim.Create(t.Context(), card, "1g.10gb", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := n.sim.Lose(made.UUID); err != nil {
+		t.Fatal(err)
+	}
+	if s := p.state(); !s.Devices[0].MIG {
+		t.Fatalf("%+v", s.Devices[0])
+	}
+	p.put(desired(1, want("i1", wire.WantRunning, slice(t, card, gpu.Whole, 0))))
+	p.untilPhase("i1", wire.PhaseRunning)
+	if s := p.state(); s.Devices[0].MIG {
+		t.Error("rented whole in MIG mode")
 	}
 }
 

@@ -58,11 +58,27 @@ func (s *slicer) create(ctx context.Context, instance string, w wire.Slice) erro
 			err := fmt.Errorf("device %s: %w: %d slice(s) are on it that Berth has not granted", card.UUID, device.ErrInUse, n)
 			return errors.Join(err, s.grants.drop(instance, w))
 		}
+		if fresh && len(card.Processes) > 0 {
+			err := fmt.Errorf("device %s: %w: %s on it that Berth did not start", card.UUID, device.ErrInUse, describeProcesses(card.Processes))
+			return errors.Join(err, s.grants.drop(instance, w))
+		}
+		if card.MIG { // the last slice could not end it, or a reboot brought it back
+			if err := s.devices.Undivide(ctx, card.UUID); err != nil {
+				err = fmt.Errorf("make device %s undivided: %w", card.UUID, err)
+				return errors.Join(err, s.grants.drop(instance, w))
+			}
+		}
 		return s.grants.name(instance, w, card.UUID)
 	}
 	there := slices.IndexFunc(card.Slices, func(d device.Slice) bool {
 		return d.UUID == h.UUID || h.UUID == "" && !fresh && d.Placement == w.Placement // made just before a crash
 	})
+	if there >= 0 && card.Slices[there].HalfMade {
+		if err := s.devices.Destroy(ctx, card.Slices[there].UUID); err != nil {
+			return fmt.Errorf("destroy what a crash left of %s of device %s: %w", w.Placement, card.UUID, err)
+		}
+		there = -1
+	}
 	if there >= 0 {
 		return s.grants.name(instance, w, card.Slices[there].UUID)
 	}
@@ -120,12 +136,12 @@ next:
 	for _, h := range s.grants.of(instance) {
 		for _, c := range cards {
 			if c.UUID == h.UUID {
-				given = append(given, runtime.DeviceGrant{UUID: c.UUID, Name: c.Name, MemoryMiB: int64(c.MemoryMiB), Node: c.Node})
+				given = append(given, runtime.DeviceGrant{UUID: c.UUID, Name: c.Name, MemoryMiB: int64(c.MemoryMiB), Node: c.Node, Nodes: c.Nodes})
 				continue next
 			}
 			for _, d := range c.Slices {
-				if d.UUID == h.UUID {
-					given = append(given, runtime.DeviceGrant{UUID: d.UUID, ParentUUID: c.UUID, Name: c.Name, Profile: d.Placement.Profile, MemoryMiB: int64(d.MemoryMiB), Node: d.Node})
+				if d.UUID == h.UUID && !d.HalfMade {
+					given = append(given, runtime.DeviceGrant{UUID: d.UUID, ParentUUID: c.UUID, Name: c.Name, Profile: d.Placement.Profile, MemoryMiB: int64(d.MemoryMiB), Node: d.Node, Nodes: d.Nodes})
 					continue next
 				}
 			}

@@ -130,7 +130,7 @@ func (w *worker) startFailed(ctx context.Context, o order, reason string, err er
 	}
 	w.tries++
 	w.show(func(v *wire.Observed) { v.Detail = err.Error() })
-	hopeless := errors.Is(err, device.ErrNotSupported) || errors.Is(err, device.ErrNotFound)
+	hopeless := errors.Is(err, device.ErrNotSupported) || errors.Is(err, device.ErrNotFound) || errors.Is(err, device.ErrPermission) || errors.Is(err, device.ErrResetRequired)
 	if w.tries < startTries && !hopeless {
 		again := retryAtMin << w.tries
 		w.log.Warn("cannot start the instance yet", "instance", w.id, "run", o.Run, "error", err, "retry_in", again)

@@ -27,6 +27,7 @@ type supervisor struct {
 	dir     string
 	runtime runtime.Driver
 	slicer  *slicer
+	tables  *tables
 	journal *journal
 	images  []string
 	grace   time.Duration
@@ -239,7 +240,8 @@ func (s *supervisor) devices(ctx context.Context) ([]device.Card, []wire.Device,
 	if err != nil {
 		return nil, nil, fmt.Errorf("list devices: %w", err)
 	}
-	out := describeDevices(cards, append(granted, s.slicer.grants.all()...))
+	s.tables.see(ctx, cards)
+	out := describeDevices(cards, append(granted, s.slicer.grants.all()...), s.tables)
 	for i := range out {
 		if what := s.layouts.trouble(out[i].UUID); what != "" && out[i].Health == device.HealthOK {
 			out[i].Health = what

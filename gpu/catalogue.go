@@ -39,6 +39,20 @@ func Lookup(id ModelID) (Model, error) {
 	return Model{}, fmt.Errorf("%w %q: use one of %s", ErrUnknownModel, id, knownIDs())
 }
 
+// Recognise finds the model that a driver calls product; drivers before R450
+// leave "NVIDIA " out of most names. ok is false for a card Berth does not know.
+func Recognise(product string) (m Model, ok bool) {
+	bare := func(s string) string { return strings.TrimPrefix(s, "NVIDIA ") }
+	for _, m := range catalogue() {
+		for _, name := range append([]string{m.Product}, m.also...) {
+			if bare(name) == bare(product) {
+				return m, true
+			}
+		}
+	}
+	return Model{}, false
+}
+
 // knownIDs lists all ids for error messages.
 func knownIDs() string {
 	var ids []string
@@ -50,13 +64,14 @@ func knownIDs() string {
 
 // cardRow is an entry of cards.json.
 type cardRow struct {
-	ID        ModelID `json:"id"`
-	Name      string  `json:"name"`
-	Product   string  `json:"product"`
-	Facts     string  `json:"facts"`
-	MIG       string  `json:"mig"`
-	MemoryMiB int     `json:"memory_mib"`
-	IdleWatt  int     `json:"idle_w"`
+	ID        ModelID  `json:"id"`
+	Name      string   `json:"name"`
+	Product   string   `json:"product"`
+	Also      []string `json:"also"`
+	Facts     string   `json:"facts"`
+	MIG       string   `json:"mig"`
+	MemoryMiB int      `json:"memory_mib"`
+	IdleWatt  int      `json:"idle_w"`
 }
 
 // factRow is an entry of gpus.json.
@@ -151,6 +166,7 @@ func newModel(card cardRow, fact factRow) Model {
 		ID:           card.ID,
 		Name:         card.Name,
 		Product:      card.Product,
+		also:         card.Also,
 		Vendor:       "NVIDIA",
 		Architecture: architecture,
 		Class:        fact.Class,

@@ -57,6 +57,7 @@ type Model struct {
 
 	Source string
 
+	also     []string // names of other boards that are sold as this model
 	geometry *geometry
 }
 

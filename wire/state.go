@@ -166,4 +166,7 @@ type Device struct {
 	NUMANode  int             `json:"numa_node,omitempty"`
 	Health    string          `json:"health"` // ok, or why it is not sold
 	Slices    []gpu.Placement `json:"slices"` // that exist on the device now
+	// Profiles is the device's own table of slice profiles, where it is not the
+	// one Berth has of the model. It wins.
+	Profiles []gpu.Profile `json:"profiles,omitempty"`
 }

@@ -26,6 +26,11 @@ var (
 	ErrInUse = errors.New("in use by another client")
 	// ErrNotSupported: the card cannot be divided, or not like that. Do not retry.
 	ErrNotSupported = errors.New("not supported")
+	// ErrResetRequired: the card takes on its MIG mode with a reset only, and a
+	// driver never resets by itself. The operator does, when the card is empty.
+	ErrResetRequired = errors.New("the GPU needs a reset")
+	// ErrPermission: the agent may not do that on this host. Do not retry.
+	ErrPermission = errors.New("no permission")
 	// ErrLost: the card does not answer any more.
 	ErrLost = errors.New("the GPU is lost")
 )
@@ -42,12 +47,24 @@ type Driver interface {
 	// then says of it: compare. A card that is not in MIG mode is switched to it
 	// by its first slice. A creation that fails half-way leaves nothing behind.
 	// It fails with ErrNotFound, ErrNoRoom, ErrInUse (the whole card is held),
-	// ErrNotSupported or ErrLost.
+	// ErrNotSupported, ErrResetRequired, ErrPermission or ErrLost.
 	Create(ctx context.Context, card, profile string, start int) (Slice, error)
 
 	// Destroy removes a slice by its UUID; absent is success. The card leaves MIG
-	// mode with its last slice. It fails with ErrInUse while a process holds it.
+	// mode with its last slice, if it can now. It fails with ErrInUse while a
+	// process holds the slice, ErrPermission or ErrLost.
 	Destroy(ctx context.Context, slice string) error
+
+	// Undivide takes a card without slices out of MIG mode, in which nobody can
+	// use it whole; a card that is not in it stays as it is. It fails with
+	// ErrNotFound, ErrInUse (slices, or a process), ErrResetRequired,
+	// ErrPermission or ErrLost.
+	Undivide(ctx context.Context, card string) error
+
+	// Profiles reads the card's own table of slice profiles; empty where it
+	// cannot be divided. It fails with ErrNotFound or ErrLost. A driver that does
+	// not tell starts while the card is undivided leaves Starts nil.
+	Profiles(ctx context.Context, card string) ([]gpu.Profile, error)
 
 	// Sample reads a card or a slice. It fails with ErrNotFound or ErrLost; what
 	// the device does not measure is nil in the reading.
@@ -67,7 +84,15 @@ type Card struct {
 	Health    string // HealthOK, or why it cannot be used
 	Xid       int    // the last fault that the driver reported by number; 0: none
 	Node      string // see Slice.Node
+	Nodes     []string
 	Slices    []Slice
+	Processes []Process // that compute on the card while it is undivided
+}
+
+// Process is a program that has a card open.
+type Process struct {
+	PID       int    // on the host; a simulated one has a made-up number
+	MemoryMiB *int64 // on the card; nil where the driver does not say
 }
 
 // HealthOK is the Health of a card that can be used.
@@ -83,6 +108,16 @@ type Slice struct {
 	// shown inside an instance that is granted it. Empty where a container engine
 	// finds it by the UUID.
 	Node string
+	// Nodes are the device nodes, as the host names them, that a program needs to
+	// compute there; they are shown inside under the same names. None for a
+	// simulated device.
+	Nodes []string
+	// GPUInstance is the driver's number for it on its card. It names a slice in
+	// metrics and in faults; it is no place, and another slice has it later.
+	GPUInstance int
+	// HalfMade says that only a part of it is there: its making or unmaking was
+	// cut off. It takes its place, cannot be used, and can be destroyed.
+	HalfMade bool
 }
 
 // Reading is what a device says of itself at one moment.

@@ -119,6 +119,9 @@ type DeviceGrant struct {
 	// place. If it is missing at start the device is not visible and the run
 	// fails. Empty: the driver makes a stand-in of its own.
 	Node string `json:"node,omitempty"`
+	// Nodes are the device nodes of the host that a program needs to compute on
+	// it, shown inside under their own names; several grants may share some.
+	Nodes []string `json:"nodes,omitempty"`
 }
 
 // Terminal is a renter's end of a shell: Read its output, Write its input. Read

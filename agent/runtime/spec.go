@@ -54,6 +54,11 @@ func (s Spec) Validate() error {
 		if d.Node != "" && !path.IsAbs(d.Node) {
 			return fmt.Errorf("instance %s: device node %q is not an absolute path", s.Instance, d.Node)
 		}
+		for _, node := range d.Nodes {
+			if !strings.HasPrefix(node, "/dev/") || path.Clean(node) != node {
+				return fmt.Errorf("instance %s: device node %q is not a path below /dev", s.Instance, node)
+			}
+		}
 		seen[d.UUID] = true
 	}
 	return nil

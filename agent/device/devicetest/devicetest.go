@@ -1,10 +1,13 @@
 // Package devicetest is what every device driver must do, as tests: the
-// simulator today, real cards later. It needs one free card that can be divided.
+// simulator in every run, real cards where there are some (docs/hardware.md). It
+// needs one free card that can be divided.
 package devicetest
 
 import (
 	"context"
 	"errors"
+	"reflect"
+	"slices"
 	"testing"
 
 	"berth/agent/device"
@@ -34,6 +37,10 @@ func Run(t *testing.T, open func(t *testing.T) Subject) {
 		"the list is fresh after a destroy (B20)":      fresh,
 		"slices outlive the driver":                    reopened,
 		"what is not measured is nil":                  readings,
+		"the card's own table can be read and is true": profiles,
+		"an empty card can be made undivided":          undivide,
+		"a process on the whole card is seen":          processes,
+		"slices have numbers of their own":             numbers,
 		"a cancelled operation changes nothing":        cancelled,
 		"a place is free again after destroy, and new": again,
 	} {
@@ -118,7 +125,7 @@ func (r *run) wantSlices(t *testing.T, want ...device.Slice) {
 		t.Fatalf("slices %v, want %v", got, want)
 	}
 	for i := range want {
-		if got[i] != want[i] {
+		if !reflect.DeepEqual(got[i], want[i]) {
 			t.Errorf("slice %d is %+v, want %+v", i, got[i], want[i])
 		}
 	}
@@ -301,4 +308,84 @@ func again(t *testing.T, r *run) {
 		t.Error("a UUID was used twice")
 	}
 	r.wantSlices(t, second)
+}
+
+func profiles(t *testing.T, r *run) {
+	table, err := r.Driver.Profiles(r.ctx, r.card.UUID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tried := 0
+	for _, p := range table {
+		if p.Name == "" || p.ComputeSlices < 1 || p.MaxInstances < 1 {
+			t.Errorf("a profile of %+v", p)
+		}
+		for _, start := range p.Starts {
+			tried++
+			s, err := r.Driver.Create(r.ctx, r.card.UUID, p.Name, start)
+			if err != nil {
+				t.Errorf("%s has start %d in the table: %v", p.Name, start, err)
+				continue
+			}
+			if s.Placement != p.At(start) || s.MemoryMiB != p.MemoryMiB {
+				t.Errorf("made %+v, by the table %v of %d MiB", s, p.At(start), p.MemoryMiB)
+			}
+			r.destroy(t, s.UUID)
+		}
+	}
+	if tried == 0 {
+		t.Errorf("the table %+v says of nothing where it may lie", table)
+	}
+	_, err = r.Driver.Profiles(r.ctx, "GPU-none")
+	wantError(t, err, device.ErrNotFound)
+	cards, err := r.Driver.Inventory(r.ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range cards {
+		if m, err := gpu.Lookup(c.Model); err == nil && !m.Partitions() {
+			if table, err := r.Driver.Profiles(r.ctx, c.UUID); err != nil || len(table) != 0 {
+				t.Errorf("a card that cannot be divided has the table %+v, %v", table, err)
+			}
+		}
+	}
+}
+
+func undivide(t *testing.T, r *run) {
+	for range 2 { // again changes nothing
+		if err := r.Driver.Undivide(r.ctx, r.card.UUID); err != nil {
+			t.Error(err)
+		}
+	}
+	p := r.profile(t, 1)
+	s := r.create(t, p, p.Starts[0])
+	wantError(t, r.Driver.Undivide(r.ctx, r.card.UUID), device.ErrInUse)
+	r.wantSlices(t, s)
+	wantError(t, r.Driver.Undivide(r.ctx, "GPU-none"), device.ErrNotFound)
+}
+
+func processes(t *testing.T, r *run) {
+	if len(r.card.Processes) > 0 {
+		t.Errorf("a free card has the processes %+v", r.card.Processes)
+	}
+	end := r.Occupy(t, r.card.UUID)
+	if got := r.now(t).Processes; len(got) != 1 || got[0].PID == 0 {
+		t.Errorf("processes %+v, want the one that holds the card", got)
+	}
+	end()
+	if got := r.now(t).Processes; len(got) > 0 {
+		t.Errorf("processes %+v after the last one ended", got)
+	}
+}
+
+func numbers(t *testing.T, r *run) {
+	p := r.profile(t, 1)
+	var seen []int
+	for _, start := range p.Starts[:3] {
+		s := r.create(t, p, start)
+		if slices.Contains(seen, s.GPUInstance) {
+			t.Errorf("slices %v and again %d", seen, s.GPUInstance)
+		}
+		seen = append(seen, s.GPUInstance)
+	}
 }

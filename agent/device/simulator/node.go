@@ -65,7 +65,6 @@ func (s *Simulator) Lose(slice string) error {
 		return fmt.Errorf("%w: slice %s", device.ErrNotFound, slice)
 	}
 	c.kept.Slices = slices.DeleteFunc(slices.Clone(c.kept.Slices), func(k keptSlice) bool { return k.UUID == slice })
-	c.kept.MIG = len(c.kept.Slices) > 0
 	delete(c.holders, slice)
 	c.heat.forget(slice)
 	s.liftNode(slice)

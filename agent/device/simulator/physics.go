@@ -3,6 +3,7 @@ package simulator
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"berth/agent/device"
@@ -24,6 +25,7 @@ const (
 
 // load is what one holder does on one device.
 type load struct {
+	pid       int     // made up: a simulated card's holder need not be a process
 	activity  float64 // 0 to 1 of the device
 	memoryMiB float64
 }
@@ -112,6 +114,15 @@ func (c *card) shares() map[string]share {
 	return all
 }
 
+// processes lists who holds the card itself, in the order in which they came.
+func (c *card) processes() (out []device.Process) {
+	for _, l := range c.holders[c.kept.UUID] {
+		out = append(out, device.Process{PID: l.pid, MemoryMiB: whole(l.memoryMiB)})
+	}
+	slices.SortFunc(out, func(a, b device.Process) int { return a.PID - b.PID })
+	return out
+}
+
 // readCard is what the driver reports of the card. Under MIG it has no
 // utilisation (NVML answers "not supported").
 func (c *card) readCard(noise *rand.Rand) device.Reading {
@@ -169,7 +180,8 @@ func (s *Simulator) Occupy(uuid, holder string) {
 	}
 	if _, held := c.holders[uuid][holder]; !held {
 		c.heat.advance(s.clock(), c)
-		c.holders[uuid][holder] = load{}
+		s.lastPID++
+		c.holders[uuid][holder] = load{pid: s.lastPID}
 	}
 }
 
@@ -181,9 +193,9 @@ func (s *Simulator) Load(uuid, holder string, activity float64, memoryMiB int64)
 	if c == nil {
 		return
 	}
-	if _, held := c.holders[uuid][holder]; held {
+	if l, held := c.holders[uuid][holder]; held {
 		c.heat.advance(s.clock(), c) // what was so far was under the old load
-		c.holders[uuid][holder] = load{activity: max(0, min(1, activity)), memoryMiB: max(0, float64(memoryMiB))}
+		c.holders[uuid][holder] = load{pid: l.pid, activity: max(0, min(1, activity)), memoryMiB: max(0, float64(memoryMiB))}
 	}
 }
 

@@ -30,6 +30,7 @@ type Simulator struct {
 	cards   []*card
 	latency func() time.Duration // of one operation on a slice
 	noise   *rand.Rand
+	lastPID int // that was made up for a holder
 }
 
 // card is one simulated accelerator: what is kept (kept), what the model says,
@@ -110,6 +111,9 @@ func (s *Simulator) Inventory(ctx context.Context) ([]device.Card, error) {
 		if c.lost != "" {
 			d.Health = c.lost
 		}
+		if !c.kept.MIG {
+			d.Processes = c.processes()
+		}
 		for _, k := range c.kept.Slices {
 			d.Slices = append(d.Slices, s.slice(c, k))
 		}
@@ -139,11 +143,12 @@ func numaNode(i, all int) int {
 func (s *Simulator) slice(c *card, k keptSlice) device.Slice {
 	profile, _ := c.model.Profile(k.Placement.Profile) // known: Create checked it
 	return device.Slice{
-		UUID:      k.UUID,
-		Card:      c.kept.UUID,
-		Placement: k.Placement,
-		MemoryMiB: profile.MemoryMiB,
-		Node:      s.node(k.UUID),
+		UUID:        k.UUID,
+		Card:        c.kept.UUID,
+		Placement:   k.Placement,
+		MemoryMiB:   profile.MemoryMiB,
+		Node:        s.node(k.UUID),
+		GPUInstance: k.Number,
 	}
 }
 
@@ -167,7 +172,7 @@ func (s *Simulator) Create(ctx context.Context, uuid, profile string, start int)
 	if err != nil {
 		return device.Slice{}, err
 	}
-	k := keptSlice{UUID: "MIG-" + newUUID(), Placement: place}
+	k := keptSlice{UUID: "MIG-" + newUUID(), Placement: place, Number: c.kept.freeNumber()}
 	if err := s.layNode(k.UUID); err != nil {
 		return device.Slice{}, err
 	}
@@ -245,6 +250,48 @@ func (s *Simulator) Destroy(ctx context.Context, uuid string) error {
 	c.heat.forget(uuid)
 	s.log.Info("slice destroyed", "device", c.kept.UUID, "slice", place.String())
 	return nil
+}
+
+// Undivide implements device.Driver.
+func (s *Simulator) Undivide(ctx context.Context, uuid string) error {
+	s.mu.Lock()
+	c, err := s.card(uuid)
+	s.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	c.busy.Lock()
+	defer c.busy.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case c.lost != "":
+		return fmt.Errorf("%w: %s", device.ErrLost, c.lost)
+	case len(c.kept.Slices) > 0:
+		return fmt.Errorf("%w: %d slice(s) are on card %s", device.ErrInUse, len(c.kept.Slices), uuid)
+	case !c.kept.MIG:
+		return ctx.Err()
+	}
+	c.kept.MIG = false
+	if err := s.state.save(); err != nil {
+		c.kept.MIG = true
+		return err
+	}
+	return ctx.Err()
+}
+
+// Profiles implements device.Driver.
+func (s *Simulator) Profiles(ctx context.Context, uuid string) ([]gpu.Profile, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c, err := s.card(uuid)
+	if err != nil {
+		return nil, err
+	}
+	if c.lost != "" {
+		return nil, fmt.Errorf("%w: %s", device.ErrLost, c.lost)
+	}
+	return slices.Clone(c.model.Profiles), ctx.Err()
 }
 
 // Sample implements device.Driver.

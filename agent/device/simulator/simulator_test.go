@@ -163,9 +163,15 @@ func TestRebootLosesSlices(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if cards[0].UUID != card || cards[0].MIG || len(cards[0].Slices) != 0 {
-			t.Errorf("after a reboot: %+v", cards[0])
+		if cards[0].UUID != card || !cards[0].MIG || len(cards[0].Slices) != 0 {
+			t.Errorf("after a reboot: %+v, want Ampere's MIG mode and no slices", cards[0])
 		}
+	}
+	if err := s.Undivide(t.Context(), card); err != nil {
+		t.Fatal(err)
+	}
+	if cards, err := s.Inventory(t.Context()); err != nil || cards[0].MIG {
+		t.Errorf("made undivided: %+v, %v", cards[0], err)
 	}
 	if _, err := os.Stat(slice.Node); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the lost slice's node is still there: %v", err)

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"berth/gpu"
@@ -36,6 +37,7 @@ type keptCard struct {
 type keptSlice struct {
 	UUID      string        `json:"uuid"`
 	Placement gpu.Placement `json:"placement"`
+	Number    int           `json:"number"` // its GPU instance
 }
 
 func (k keptCard) placements() []gpu.Placement {
@@ -114,12 +116,13 @@ func (st *state) add(models []gpu.ModelID) error {
 	return nil
 }
 
-// reboot loses what cards lose with the host's power: all slices, and the MIG
-// mode too. Ampere keeps the mode, but a card without slices is taken out of it
-// at once by this driver.
+// reboot loses what cards lose with the host's power: all slices, and from
+// Hopper on the MIG mode too. Ampere keeps it.
 func (st *state) reboot() {
 	for i := range st.Cards {
-		st.Cards[i].MIG, st.Cards[i].Slices = false, nil
+		c := &st.Cards[i]
+		m, err := gpu.Lookup(c.Model)
+		c.MIG, c.Slices = c.MIG && err == nil && m.ModePersists, nil
 	}
 }
 
@@ -129,6 +132,15 @@ func newUUID() string {
 	crand.Read(b[:]) // never fails: it ends the program instead
 	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
 	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
+}
+
+// freeNumber is the lowest number that no slice of the card has, from 1.
+func (k keptCard) freeNumber() int {
+	n := 1
+	for slices.ContainsFunc(k.Slices, func(s keptSlice) bool { return s.Number == n }) {
+		n++
+	}
+	return n
 }
 
 // save replaces the file whole, so that a crash leaves the card before or after

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"berth/agent/runtime"
@@ -231,8 +232,16 @@ func (b *builder) devices() {
 	b.do("dev/pts", func() error {
 		return unix.Mount("devpts", b.at("dev/pts"), "devpts", unix.MS_NOSUID|unix.MS_NOEXEC, opts)
 	})
+	shown := map[string]bool{}
 	for _, d := range b.conf.Devices {
 		b.grant(d, filepath.Join("dev/berth/gpu", d.UUID), true)
+		for _, node := range d.Nodes {
+			if _, err := os.Stat(node); err == nil && !shown[node] {
+				shown[node] = true
+				b.dir(filepath.Dir(node))
+				b.bindFile(node, node, unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NOEXEC)
+			}
+		}
 	}
 }
 
@@ -268,12 +277,17 @@ func (b *builder) berth() {
 
 func (b *builder) list(rel string) {
 	b.do(rel, func() error {
-		text, err := json.MarshalIndent(deviceList{Simulated: true, Devices: b.conf.Devices}, "", "  ")
+		text, err := json.MarshalIndent(deviceList{Simulated: simulated(b.conf.Devices), Devices: b.conf.Devices}, "", "  ")
 		if err != nil {
 			return err
 		}
 		return os.WriteFile(b.at(rel), append(text, '\n'), 0o644)
 	})
+}
+
+// simulated reports whether no kernel driver is behind the devices.
+func simulated(devices []runtime.DeviceGrant) bool {
+	return !slices.ContainsFunc(devices, func(d runtime.DeviceGrant) bool { return len(d.Nodes) > 0 })
 }
 
 func (b *builder) proc() {

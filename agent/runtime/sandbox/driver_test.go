@@ -99,6 +99,7 @@ func TestBadOrders(t *testing.T) {
 		"NUL in env":      {Instance: "a", Run: 1, Env: map[string]string{"A": "\x00"}},
 		"device twice":    {Instance: "a", Run: 1, Devices: []runtime.DeviceGrant{{UUID: "x"}, {UUID: "x"}}},
 		"path as device":  {Instance: "a", Run: 1, Devices: []runtime.DeviceGrant{{UUID: "../x"}}},
+		"node elsewhere":  {Instance: "a", Run: 1, Devices: []runtime.DeviceGrant{{UUID: "x", Nodes: []string{"/dev/../etc/shadow"}}}},
 		"node not rooted": {Instance: "a", Run: 1, Devices: []runtime.DeviceGrant{{UUID: "x", Node: "dev"}}},
 	} {
 		if err := n.Start(t.Context(), s); err == nil {

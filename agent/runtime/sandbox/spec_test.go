@@ -96,6 +96,11 @@ func TestDevices(t *testing.T) {
 		if o := n.observe("a"); !slices.Equal(o.VisibleDevices, []string{"MIG-1", "GPU-2"}) {
 			t.Errorf("visible %v", o.VisibleDevices)
 		}
+		two[1].Nodes = []string{deviceNode(t)}
+		got = n.output("c", "berth-smi; cat "+two[1].Nodes[0], func(s *runtime.Spec) { s.Devices = two })
+		if strings.Contains(got, "Simulated") || !strings.HasSuffix(got, "a node") {
+			t.Errorf("with a device node:\n%s", got)
+		}
 		two[1].Node = gone
 		n.start(runtime.Spec{Instance: "b", Devices: two, Command: []string{"echo", "ran"}, StartupScript: "echo ran"})
 		o := n.wait("b", runtime.Exited)
@@ -106,6 +111,24 @@ func TestDevices(t *testing.T) {
 			t.Errorf("something ran: %q", n.log("b"))
 		}
 	})
+}
+
+// deviceNode is a file below /dev, like the nodes of the kernel's driver.
+func deviceNode(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/dev", "berth-test-")
+	if err != nil {
+		t.Skip("the rest needs to make a file below /dev: ", err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	node := filepath.Join(dir, "nvidia-cap1")
+	if err := os.WriteFile(node, []byte("a node"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return node
 }
 
 // B17: what says which GPUs a process sees is the node's to set, whatever was asked.
