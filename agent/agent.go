@@ -136,7 +136,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	requests := &api{supervisor: sup, sampler: samples, state: func(ctx context.Context) (wire.State, error) {
 		return a.state(ctx, sup, host)
 	}}
-	l := &link{portal: portal, nodeID: identity.NodeID, key: key, handler: requests.routes(), log: log, opened: func(channel wire.Channel) {
+	l := &link{portal: portal, nodeID: identity.NodeID, bootID: boot, key: key, handler: requests.routes(), log: log, opened: func(channel wire.Channel) {
 		if channel == wire.Control {
 			sup.unconfirm()
 		}

@@ -28,6 +28,7 @@ import (
 type link struct {
 	portal  string
 	nodeID  string
+	bootID  string
 	key     ed25519.PrivateKey
 	handler http.Handler
 	log     *slog.Logger
@@ -82,14 +83,16 @@ func (l *link) dial(ctx context.Context, channel wire.Channel) (*websocket.Conn,
 	head := http.Header{}
 	head.Set(wire.NodeHeader, l.nodeID)
 	head.Set(wire.VersionHeader, version)
+	head.Set(wire.BootHeader, l.bootID)
 	head.Set(wire.ChallengeHeader, answer.Challenge)
 	head.Set(wire.SignatureHeader, base64.StdEncoding.EncodeToString(signature))
 
 	dialer := websocket.Dialer{
 		Proxy:            http.ProxyFromEnvironment,
 		HandshakeTimeout: 15 * time.Second,
-		ReadBufferSize:   tunnel.BufferSize,
-		WriteBufferSize:  tunnel.BufferSize,
+		ReadBufferSize:   tunnel.ReadBuffer,
+		WriteBufferSize:  tunnel.WriteBuffer,
+		WriteBufferPool:  &tunnel.WriteBuffers,
 	}
 	address := "ws" + strings.TrimPrefix(l.portal, "http") + wire.LinkPath + "?channel=" + url.QueryEscape(string(channel))
 	ws, resp, err := dialer.DialContext(ctx, address, head)

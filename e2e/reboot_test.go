@@ -18,15 +18,18 @@ import (
 // boot starts the agent on a host that has just started: the kernel's boot id is
 // another, and nothing of before runs.
 func (p *berth) boot(id int) {
-	t := p.t
+	p.t.Helper()
+	p.agent = onAnotherHost(p.t, filepath.Join(p.dir, "boot_id"), id, binary(p.t), "agent", "--data", filepath.Join(p.dir, "agent"), "--simulate", "a100-80gb:1")
+}
+
+// onAnotherHost runs a command that sees another boot id of the kernel, kept in file.
+func onAnotherHost(t testing.TB, file string, id int, command ...string) *process {
 	t.Helper()
-	file := filepath.Join(p.dir, "boot_id")
 	if err := os.WriteFile(file, fmt.Appendf(nil, "00000000-0000-4000-8000-%012d\n", id), 0o444); err != nil {
 		t.Fatal(err)
 	}
-	args := []string{"-m", "sh", "-ec", `mount --bind "$0" /proc/sys/kernel/random/boot_id; exec "$@"`, file,
-		binary(t), "agent", "--data", filepath.Join(p.dir, "agent"), "--simulate", "a100-80gb:1"}
-	p.agent = startCommand(t, nil, "agent", exec.Command("unshare", args...))
+	args := append([]string{"-m", "sh", "-ec", `mount --bind "$0" /proc/sys/kernel/random/boot_id; exec "$@"`, file}, command...)
+	return startCommand(t, nil, "agent", exec.Command("unshare", args...))
 }
 
 // cutPower ends everything on the node at once.

@@ -167,7 +167,13 @@ func concludes(in models.Instance, older, current bool) (happening, bool) {
 // putDevices writes what a node says of its cards, if it differs. Which slices
 // exist is believed only of a snapshot that is not old.
 func (s *Service) putDevices(tx *store.Tx, node models.NodeID, st wire.State, slicesToo bool) error {
-	all, err := tx.Devices()
+	var uuids []string
+	for _, r := range st.Devices {
+		if plain(r.UUID) {
+			uuids = append(uuids, r.UUID)
+		}
+	}
+	all, err := tx.DevicesOf(node, uuids)
 	if err != nil {
 		return err
 	}

@@ -41,8 +41,8 @@ func (s *Service) Join(ctx context.Context, req wire.JoinRequest, at models.Inst
 	if len(req.PublicKey) != ed25519.PublicKeySize {
 		return out, models.Fieldset{"public_key": fmt.Sprintf("It has %d bytes; an ed25519 key has %d.", len(req.PublicKey), ed25519.PublicKeySize)}.Problem()
 	}
-	if req.Version != wire.Version {
-		return out, models.Fieldset{"version": fmt.Sprintf("This portal speaks version %d, the agent %d: install the same release on both.", wire.Version, req.Version)}.Problem()
+	if err := CheckVersion(req.Version); err != nil {
+		return out, err
 	}
 	err = s.st.InTx(ctx, func(tx *store.Tx) error {
 		token, err := tx.LockJoinToken(tokenHash(req.Token))
@@ -85,6 +85,19 @@ func (s *Service) Join(ctx context.Context, req wire.JoinRequest, at models.Inst
 
 func refuseToken(what string) error {
 	return &models.Problem{Code: models.Unauthorized, What: what, Next: "Make a new one on the fleet page, or with POST /api/v1/nodes/join-tokens."}
+}
+
+// CheckVersion refuses an agent that is more than one release of the protocol away
+// from this portal, with a Conflict that says which of them to update.
+func CheckVersion(agent int) error {
+	if wire.Understands(agent) {
+		return nil
+	}
+	p := &models.Problem{Code: models.Conflict, What: fmt.Sprintf("The agent speaks version %d of the protocol and this portal version %d: they are too far apart.", agent, wire.Version), Next: "Update the agent on the node."}
+	if agent > wire.Version {
+		p.Next = "Update this portal first, or install an agent of its release on the node."
+	}
+	return p
 }
 
 // nodeName makes a host name of what was asked for that no other node has.

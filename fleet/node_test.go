@@ -87,7 +87,7 @@ func TestJoin(t *testing.T) {
 		if _, err := join(token, "x", key(101)); code(err) != "unauthorized" || !strings.Contains(err.Error(), "expired") {
 			t.Errorf("an expired token: %v", err)
 		}
-		if _, err := w.fleet.Join(w.ctx, wire.JoinRequest{Token: token, PublicKey: key(102), Version: 99}, w.now); code(err) != "invalid" {
+		if _, err := w.fleet.Join(w.ctx, wire.JoinRequest{Token: token, PublicKey: key(102), Version: 99}, w.now); code(err) != "conflict" {
 			t.Errorf("another version: %v", err)
 		}
 	})

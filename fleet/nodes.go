@@ -15,6 +15,7 @@ type NodeView struct {
 	HostInfo  wire.Host // as last reported
 	Devices   []DeviceView
 	Instances int // that hold slices of it
+	Double    Double
 }
 
 // DeviceView is a card with who holds what of it.
@@ -33,10 +34,31 @@ type LeaseView struct {
 	State        models.InstanceState
 }
 
+// Double is another host that dialled with the key of a node that was linked: its
+// folder was copied, or the node was moved and its old host still runs.
+type Double struct {
+	Address string
+	At      models.Instant // the last time; zero: never, since this portal started
+}
+
+// NodeDoubled notes a Double; the node's page shows it.
+func (s *Service) NodeDoubled(id models.NodeID, address string, at models.Instant) {
+	s.mu.Lock()
+	s.doubles[id] = Double{clip(address), at}
+	s.mu.Unlock()
+	s.st.Notify("fleet")
+}
+
+func (s *Service) double(id models.NodeID) Double {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.doubles[id]
+}
+
 // Nodes lists all nodes by name with their cards, in four statements.
 func (s *Service) Nodes(ctx context.Context) (list []NodeView, err error) {
 	err = s.st.View(ctx, func(tx *store.Tx) error {
-		list, err = viewNodes(tx)
+		list, err = s.viewNodes(tx)
 		return err
 	})
 	return list, err
@@ -46,7 +68,7 @@ func (s *Service) Nodes(ctx context.Context) (list []NodeView, err error) {
 // accounts. It fails with NotFound.
 func (s *Service) Node(ctx context.Context, id models.NodeID) (v NodeView, instances []InstanceView, err error) {
 	err = s.st.View(ctx, func(tx *store.Tx) error {
-		all, err := viewNodes(tx)
+		all, err := s.viewNodes(tx)
 		if err != nil {
 			return err
 		}
@@ -78,7 +100,7 @@ func (s *Service) Devices(ctx context.Context) (list []DeviceView, err error) {
 	return list, err
 }
 
-func viewNodes(tx *store.Tx) ([]NodeView, error) {
+func (s *Service) viewNodes(tx *store.Tx) ([]NodeView, error) {
 	nodes, err := tx.Nodes()
 	if err != nil {
 		return nil, err
@@ -117,7 +139,7 @@ func viewNodes(tx *store.Tx) ([]NodeView, error) {
 		if err != nil {
 			return nil, err
 		}
-		out[i] = NodeView{Node: n, HostInfo: host, Devices: []DeviceView{}, Instances: len(perNode[n.ID])}
+		out[i] = NodeView{Node: n, HostInfo: host, Devices: []DeviceView{}, Instances: len(perNode[n.ID]), Double: s.double(n.ID)}
 		at[n.ID] = i
 	}
 	for _, d := range devices {

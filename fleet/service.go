@@ -45,6 +45,7 @@ type Service struct {
 
 	mu      sync.Mutex
 	waiting map[models.NodeID]inventory      // snapshots taken ahead of events still on their way
+	doubles map[models.NodeID]Double         // the last other host with a node's key
 	heard   map[models.NodeID]models.Instant // when a node last said anything, also if it could not be stored
 	present models.Instant                   // since when we listen without a gap
 	swept   models.Instant                   // the last sweep; zero: none yet
@@ -65,5 +66,5 @@ func New(st *store.Store, bill *billing.Service, cfg Config, log *slog.Logger) *
 		cfg.StartedAt = models.At(time.Now())
 	}
 	return &Service{st: st, bill: bill, cfg: cfg, log: log, telemetry: newTelemetry(), pools: newPools(), figures: newFigures(),
-		waiting: map[models.NodeID]inventory{}, heard: map[models.NodeID]models.Instant{}, present: cfg.StartedAt}
+		waiting: map[models.NodeID]inventory{}, doubles: map[models.NodeID]Double{}, heard: map[models.NodeID]models.Instant{}, present: cfg.StartedAt}
 }

@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"strconv"
 	"sync"
 	"time"
 
@@ -57,6 +58,7 @@ func (l *links) count() map[wire.Channel]int {
 type nodeChannel struct {
 	session *yamux.Session
 	http    *http.Client
+	boot    string // of the host it comes from
 }
 
 func newLinks(ctx context.Context, f *fleet.Service, secret []byte, log *slog.Logger) *links {
@@ -120,7 +122,18 @@ func (l *links) accept(c echo.Context) error {
 	if err != nil || !l.fresh(challenge, string(node), time.Now()) || !ed25519.Verify(key, []byte(challenge+"\n"+string(channel)), signature) {
 		return &models.Problem{Code: models.Unauthorized, What: "This node is not known here, or its key is another.", Next: "Join it again with a new token from the fleet page."}
 	}
-	up := websocket.Upgrader{ReadBufferSize: tunnel.BufferSize, WriteBufferSize: tunnel.BufferSize, HandshakeTimeout: 15 * time.Second}
+	version, _ := strconv.Atoi(r.Header.Get(wire.VersionHeader))
+	if err := fleet.CheckVersion(version); err != nil {
+		return err
+	}
+	boot := r.Header.Get(wire.BootHeader)
+	if l.elsewhere(node, boot) {
+		l.log.Warn("another host dials with a node's key", "node", node, "address", r.RemoteAddr)
+		l.fleet.NodeDoubled(node, r.RemoteAddr, models.At(time.Now()))
+		return &models.Problem{Code: models.Conflict, What: "Another host is linked with this node's key at this moment.",
+			Next: "If this folder was copied: give this host an empty one and join it with a token of its own. If the other one was replaced by this: end the agent there."}
+	}
+	up := websocket.Upgrader{ReadBufferSize: tunnel.ReadBuffer, WriteBufferSize: tunnel.WriteBuffer, WriteBufferPool: &tunnel.WriteBuffers, HandshakeTimeout: 15 * time.Second}
 	ws, err := up.Upgrade(c.Response(), r, nil)
 	if err != nil {
 		l.log.Warn("a node's upgrade failed", "node", node, "error", err)
@@ -130,12 +143,33 @@ func (l *links) accept(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	l.serve(node, channel, session)
+	l.serve(node, channel, boot, session)
 	return nil
 }
 
+// elsewhere tells whether a node is linked from another boot of a host, and alive
+// there: two must never act on one node's desired state. The same host comes back
+// as it likes; one that was restarted, as soon as its old connection has died.
+func (l *links) elsewhere(node models.NodeID, boot string) bool {
+	l.mu.Lock()
+	var others []*nodeChannel
+	for _, ch := range l.nodes[node] {
+		if ch.boot != boot {
+			others = append(others, ch)
+		}
+	}
+	l.mu.Unlock()
+	for _, ch := range others {
+		if _, err := ch.session.Ping(); err == nil {
+			return true
+		}
+		ch.session.Close()
+	}
+	return false
+}
+
 // serve keeps a channel until it ends, and the node's conversation on control.
-func (l *links) serve(node models.NodeID, channel wire.Channel, session *yamux.Session) {
+func (l *links) serve(node models.NodeID, channel wire.Channel, boot string, session *yamux.Session) {
 	l.open.Add(1)
 	defer l.open.Done()
 	stop := context.AfterFunc(l.ctx, func() { session.Close() })
@@ -147,7 +181,7 @@ func (l *links) serve(node models.NodeID, channel wire.Channel, session *yamux.S
 		DisableCompression:  true,
 	}
 	defer transport.CloseIdleConnections()
-	mine := &nodeChannel{session: session, http: &http.Client{Transport: transport}}
+	mine := &nodeChannel{session: session, http: &http.Client{Transport: transport}, boot: boot}
 	l.register(node, channel, mine)
 	log := l.log.With("node", node, "channel", channel)
 	log.Info("node linked")

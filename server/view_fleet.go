@@ -196,6 +196,10 @@ func deviceBar(node string, d fleet.DeviceView) web.SliceBar {
 	return bar
 }
 
+// doubleFor is how long a second host with a node's key is shown: it dials at least
+// every half minute.
+const doubleFor = 5 * time.Minute
+
 // nodeNeeds is what a person should look at on a node, worst first.
 func nodeNeeds(n fleet.NodeView, at models.Instant) (out []web.Alert) {
 	href, link := "/fleet/"+string(n.ID), "Look at "+n.Name
@@ -209,6 +213,10 @@ func nodeNeeds(n fleet.NodeView, at models.Instant) (out []web.Alert) {
 			a.Text = "Its " + count(n.Instances, "instance") + " may go on there; nothing is charged beyond what it confirmed."
 		}
 		out = append(out, a)
+	}
+	if n.Double.At != 0 && at.Sub(n.Double.At) < doubleFor {
+		out = append(out, web.Alert{Tone: web.ToneFailed, Word: "Key in use twice", At: clockTime(n.Double.At, time.UTC), Lead: "Another host, at " + n.Double.Address + ", dials with the key of " + n.Name + ".",
+			Text: "It was refused; the node goes on.", Next: "give that host an empty folder and a token of its own, or end its agent; if it is the right one, end the agent on the other.", Href: href, Link: link})
 	}
 	for _, d := range n.Devices {
 		switch {

@@ -15,8 +15,16 @@ import (
 	"github.com/hashicorp/yamux"
 )
 
-// BufferSize is that of the WebSocket on both ends, in bytes.
-const BufferSize = 64 << 10
+// Sizes of the WebSocket's buffers on both ends, in bytes. What is read in larger
+// pieces goes past the buffer, and writers take theirs from WriteBuffers for as long
+// as a write lasts, so that a portal can hold a thousand nodes.
+const (
+	ReadBuffer  = 4 << 10
+	WriteBuffer = 64 << 10
+)
+
+// WriteBuffers are those not in use now.
+var WriteBuffers sync.Pool
 
 // Client is the end that opens streams, window bytes wide each.
 func Client(ws *websocket.Conn, window uint32, log *slog.Logger) (*yamux.Session, error) {

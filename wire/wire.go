@@ -16,14 +16,20 @@
 // Errors on the agent's side are RFC 9457 problems.
 package wire
 
-// Version is the protocol version both sides send in VersionHeader; a minor
-// release may add fields, and both sides ignore what they do not know.
+// Version is the protocol version both sides send in VersionHeader. A minor release
+// that adds fields raises it by one; both sides ignore what they do not know, so
+// that neighbours understand each other.
 const Version = 1
+
+// Understands tells whether the two sides of a link may be of these versions: one
+// apart at most, in either direction.
+func Understands(theirs int) bool { return theirs >= Version-1 && theirs <= Version+1 && theirs > 0 }
 
 // Headers and paths of the link and the join exchange on the portal's side.
 const (
 	VersionHeader   = "Berth-Wire-Version"
 	NodeHeader      = "Berth-Node"
+	BootHeader      = "Berth-Boot"      // which boot of which host dials: tells a copied key from a new connection
 	ChallengeHeader = "Berth-Challenge" // as handed out by ChallengePath
 	SignatureHeader = "Berth-Signature" // base64(ed25519(challenge + "\n" + channel))
 	JoinPath        = "/agent/v1/join"

@@ -56,6 +56,12 @@ func (tx *Tx) Devices() (list []models.Device, err error) {
 	return list, tx.db.Order(`node_id, "index", uuid`).Find(&list).Error
 }
 
+// DevicesOf lists the cards of a node and those of the given UUIDs, wherever they
+// are.
+func (tx *Tx) DevicesOf(node models.NodeID, uuids []string) (list []models.Device, err error) {
+	return list, tx.db.Where("node_id = ? OR uuid IN ?", node, append(uuids, "")).Find(&list).Error
+}
+
 // NodeDevices lists the cards of a node by index.
 func (tx *Tx) NodeDevices(node models.NodeID) (list []models.Device, err error) {
 	return list, tx.db.Where("node_id = ?", node).Order(`"index", uuid`).Find(&list).Error
