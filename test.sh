@@ -16,7 +16,7 @@ compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null || need+=(postgresql)
 have pdftotext || need+=(poppler-utils)
 have prometheus || need+=(prometheus)
 have python3 || need+=(python3)
-have gcc || need+=(gcc libc6-dev)        # the race detector needs cgo
+have gcc || need+=(gcc libc6-dev)        # the race detector and NVML need cgo
 if [ ${#need[@]} -gt 0 ]; then
   if [ "$(id -u)" = 0 ] && have apt-get; then
     say "installing ${need[*]}"
@@ -37,6 +37,22 @@ go tool templ generate >/dev/null
 go vet ./...
 (cd bench && go vet ./...) # a module of its own, for what only it is compared with
 go tool staticcheck ./...
+
+if have gcc; then (
+  say "NVML: the driver for real cards, over its mock"
+  # go-nvml wraps calls that NVIDIA has deprecated; the compiler would say so each time
+  export CGO_ENABLED=1 CGO_CFLAGS="-O2 -g -Wno-deprecated-declarations"
+  go vet -tags nvml ./agent/device/nvml ./cli
+  go tool staticcheck -tags nvml ./agent/device/nvml
+  go test -tags nvml -timeout 5m ./agent/device/nvml
+  with=$(mktemp -d)
+  trap 'rm -rf "$with"' EXIT
+  go build -tags nvml -o "$with/berth" .
+  if ! ldconfig -p | grep -q libnvidia-ml; then # it starts without a driver, and says that there is none
+    said=$("$with/berth" agent --data "$with/data" 2>&1) && { echo "an agent without cards started"; exit 1; }
+    [[ $said == *"NVIDIA's driver is not installed here"* ]] || { echo "without a driver it says: $said"; exit 1; }
+  fi
+) fi
 
 if [ "$mode" = quick ]; then
   say "tests"

@@ -182,15 +182,15 @@ func (s *slicer) release(ctx context.Context, instance string) error {
 func (s *slicer) destroy(ctx context.Context, instance string, h heldSlice) error {
 	s.vacate(instance, h)
 	uuid := h.UUID
-	if uuid == "" { // a crash came before its name was known: it may or may not be there
-		card, err := s.card(ctx, h.DeviceUUID)
-		if err != nil && !errors.Is(err, device.ErrNotFound) {
-			return err
-		}
-		for _, d := range card.Slices {
-			if d.Placement == h.Placement {
-				uuid = d.UUID
-			}
+	card, err := s.card(ctx, h.DeviceUUID)
+	if err != nil && uuid == "" && !errors.Is(err, device.ErrNotFound) {
+		return err
+	}
+	for _, d := range card.Slices {
+		// A crash came before its name was known, and it may or may not be there; or
+		// when it was half gone, and it has no name any more.
+		if d.Placement == h.Placement && (uuid == "" || d.HalfMade) {
+			uuid = d.UUID
 		}
 	}
 	if uuid != "" && h.Placement.Profile != gpu.Whole {

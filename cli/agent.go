@@ -11,6 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"berth/agent"
+	"berth/agent/device"
+	"berth/agent/device/nvml"
 	"berth/agent/device/simulator"
 	"berth/agent/runtime/sandbox"
 	"berth/gpu"
@@ -29,7 +31,10 @@ func newAgent() *cobra.Command {
 		Short: "Run the node program on a GPU host",
 		Long: `Runs the node program. The first time it joins the portal with a one-time
 token (--token, or BERTH_TOKEN) from the fleet page; the node makes its own key,
-and the token dies. After that only --data is needed.`,
+and the token dies. After that only --data is needed.
+
+It rents out the NVIDIA cards of the host, if this berth was built with NVML
+(go build -tags nvml), or with --simulate ones that need no hardware.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, cancel := withLifeline(cmd.Context())
@@ -55,18 +60,21 @@ func runAgent(ctx context.Context, f agentFlags, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
+	var devices device.Driver
+	var simulated []gpu.ModelID
 	if f.simulate == "" {
-		return usage{hint(errors.New("this build drives no real GPUs yet"), "simulate some: --simulate %s", defaultCards)}
-	}
-	counts, err := gpu.ParseSimulation(f.simulate)
-	if err != nil {
-		return usage{hint(err, "for example --simulate %s", defaultCards)}
-	}
-	var cards []gpu.ModelID
-	for _, c := range counts {
-		for range c.Count {
-			cards = append(cards, c.Model)
+		cards, err := openCards(dir, log) // before a token is spent on a host without any
+		if err != nil {
+			return err
 		}
+		defer func() {
+			if err := cards.Close(); err != nil {
+				log.Warn("the session with NVIDIA's driver did not end well", "error", err)
+			}
+		}()
+		devices = cards
+	} else if simulated, err = simulatedCards(f.simulate); err != nil {
+		return err
 	}
 	if err := joinOnce(ctx, f, dir); err != nil {
 		return err
@@ -76,10 +84,10 @@ func runAgent(ctx context.Context, f agentFlags, log *slog.Logger) error {
 		return err
 	}
 	defer boxes.Close()
-	// After the sandbox, whose lock keeps a second agent from the cards' files.
-	devices, err := simulator.New(dir, cards, 1, log)
-	if err != nil {
-		return err
+	if f.simulate != "" { // after the sandbox, whose lock keeps a second agent from the cards' files
+		if devices, err = simulator.New(dir, simulated, 1, log); err != nil {
+			return err
+		}
 	}
 	var metrics net.Listener
 	if f.metrics != "" {
@@ -93,6 +101,29 @@ func runAgent(ctx context.Context, f agentFlags, log *slog.Logger) error {
 		return err
 	}
 	return node.Run(ctx)
+}
+
+// openCards opens the session with NVIDIA's driver.
+func openCards(dir string, log *slog.Logger) (*nvml.Driver, error) {
+	cards, err := nvml.New(dir, log)
+	if errors.Is(err, nvml.ErrNotBuilt) {
+		return nil, usage{hint(err, "CGO_ENABLED=1 go build -tags nvml -o berth . (or simulate cards: berth agent --simulate %s)", defaultCards)}
+	}
+	return cards, hint(err, "berth agent --simulate %s (cards without hardware)", defaultCards)
+}
+
+// simulatedCards reads --simulate.
+func simulatedCards(list string) (cards []gpu.ModelID, err error) {
+	counts, err := gpu.ParseSimulation(list)
+	if err != nil {
+		return nil, usage{hint(err, "for example --simulate %s", defaultCards)}
+	}
+	for _, c := range counts {
+		for range c.Count {
+			cards = append(cards, c.Model)
+		}
+	}
+	return cards, nil
 }
 
 // joinOnce joins the portal unless this directory has.

@@ -7,11 +7,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"berth/agent/device/nvml"
 	"berth/agent/device/simulator"
 	"berth/gpu"
 )
 
-// newFault gives a simulated card a fault, to see what happens then.
+// newFault gives a simulated card a fault, to see what happens then, and takes a
+// real one's fault off the record.
 func newFault() *cobra.Command {
 	var data string
 	cmd := &cobra.Command{
@@ -19,7 +21,10 @@ func newFault() *cobra.Command {
 		Short: "Give a simulated card a fault, or mend it",
 		Long: `Gives a simulated card the fault that NVIDIA's driver would report by that Xid,
 while the agent runs, or with 0 mends it by a reset, which loses its slices.
-Without arguments it lists the simulated cards. It never touches real ones.`,
+Without arguments it lists the simulated cards.
+
+With 0 it also puts a real card back on sale that a fault had taken off: say so
+when you have reset or replaced it. Real cards are never touched.`,
 		Example: `  berth agent fault --data .berth/agent
   berth agent fault GPU-73185475-2391-4057-87d5-4fa69468b98d 79 --data .berth/agent`,
 		Args: cobra.MatchAll(cobra.MaximumNArgs(2), func(_ *cobra.Command, args []string) error {
@@ -43,6 +48,16 @@ Without arguments it lists the simulated cards. It never touches real ones.`,
 			xid, err := strconv.Atoi(args[1])
 			if err != nil || xid < 0 || xid > 9999 {
 				return usage{fmt.Errorf("%q is no Xid: write a number, 0 to mend the card", args[1])}
+			}
+			if xid == 0 {
+				mended, err := nvml.Mend(dir, args[0])
+				if err != nil {
+					return err
+				}
+				if mended {
+					fmt.Fprintf(cmd.OutOrStdout(), "%s is on sale again, on your word that it was reset or replaced.\n", args[0])
+					return nil
+				}
 			}
 			if err := simulator.SetFault(dir, args[0], xid); err != nil {
 				return hint(err, "name the agent's directory: --data DIR (under berth up it is .berth/agent)")

@@ -210,7 +210,7 @@ func (s *Service) putDevices(tx *store.Tx, node models.NodeID, st wire.State, sl
 
 func deviceOf(node models.NodeID, r wire.Device) models.Device {
 	d := models.Device{UUID: r.UUID, NodeID: node, Index: r.Index, Model: gpu.ModelID(clip(string(r.Model))), Name: clip(r.Name), MemoryMiB: r.MemoryMiB,
-		State: models.DeviceOK, MIG: r.MIG, LinkGroup: r.LinkGroup, NUMANode: r.NUMANode, Slices: append([]gpu.Placement{}, r.Slices...)}
+		State: models.DeviceOK, MIG: r.MIG, LinkGroup: r.LinkGroup, NUMANode: r.NUMANode, Profiles: tableOf(r), Slices: append([]gpu.Placement{}, r.Slices...)}
 	_, err := gpu.Lookup(d.Model)
 	switch {
 	case !strings.EqualFold(r.Health, "ok"):
@@ -220,6 +220,20 @@ func deviceOf(node models.NodeID, r wire.Device) models.Device {
 	}
 	return d
 }
+
+// tableOf is a card's own table of slice profiles, as far as it makes sense.
+func tableOf(r wire.Device) []gpu.Profile {
+	out := []gpu.Profile{}
+	for _, p := range r.Profiles[:min(len(r.Profiles), maxProfiles)] {
+		if p.Name == clip(p.Name) && plain(p.Name) {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// maxProfiles bounds a card's table; NVML counts 18 profiles.
+const maxProfiles = 32
 
 // heldOn is what lies on a card: the slices it has, and those that the node's
 // instances hold of it, which for a whole card shows nowhere else.

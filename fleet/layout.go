@@ -62,7 +62,7 @@ func planLayout(tx *store.Tx, uuid string, profiles []string) (plan LayoutPlan, 
 		return plan, err
 	}
 	plan = LayoutPlan{Device: d, Layout: []gpu.Placement{}}
-	if plan.Model, err = gpu.Lookup(d.Model); err != nil || !plan.Model.Partitions() {
+	if plan.Model, err = d.GPU(); err != nil || !plan.Model.Partitions() {
 		return plan, models.Fieldset{"profiles": fmt.Sprintf("%s cannot be divided.", d.Name)}.Problem()
 	}
 	now, err := heldOf(tx, d)

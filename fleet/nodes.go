@@ -148,7 +148,7 @@ func (s *Service) viewNodes(tx *store.Tx) ([]NodeView, error) {
 			continue
 		}
 		v := DeviceView{Device: d, NodeName: out[i].Name, Leases: []LeaseView{}}
-		v.Facts, _ = gpu.Lookup(d.Model)
+		v.Facts, _ = d.GPU()
 		var placed []gpu.Placement
 		for _, l := range onCard[d.UUID] {
 			in := holders[l.InstanceID]

@@ -38,6 +38,15 @@ func (c card) offer(s site) gpu.Card {
 	return gpu.Card{Key: c.title(s), Model: c.model, Used: c.used, Layout: c.device.Layout}
 }
 
+// at is where a slice of the profile lies that starts there, as large as it is on
+// this card.
+func (c card) at(profile gpu.Profile, start int) gpu.Placement {
+	if own, err := c.model.Profile(profile.Name); err == nil {
+		profile = own
+	}
+	return profile.At(start)
+}
+
 // request is what is to be placed.
 type request struct {
 	sku     gpu.SKU
@@ -135,7 +144,7 @@ func placeBroken(sites []site, model gpu.Model, profile gpu.Profile) (landing, b
 	if !ok {
 		return landing{}, false
 	}
-	return landing{site: at[i], slices: []landed{{from[i], profile.At(start)}}, why: sentence(why)}, true
+	return landing{site: at[i], slices: []landed{{from[i], from[i].at(profile, start)}}, why: sentence(why)}, true
 }
 
 // together is the most cards of a site with room for the profile that may serve
@@ -176,7 +185,7 @@ func gather(s site, sku gpu.SKU, model gpu.Model, profile gpu.Profile) (got []la
 			if !ok {
 				break
 			}
-			got, why = append(got, landed{card: group[i], at: profile.At(start)}), because
+			got, why = append(got, landed{card: group[i], at: group[i].at(profile, start)}), because
 			group = slices.Delete(slices.Clone(group), i, i+1) // never two shares of one request on one card
 		}
 		if len(got) == sku.Count {

@@ -77,7 +77,7 @@ func poolNode(s site, model gpu.Model) placement.Node {
 		}
 		free := 0
 		if s.node.Sells() {
-			free = milli(model, c.freeUnits())
+			free = milli(c.model, c.freeUnits())
 		}
 		n.FreeMilliGPU = append(n.FreeMilliGPU, free)
 	}

@@ -50,7 +50,7 @@ func (s *Service) sites(tx *store.Tx) ([]site, error) {
 				continue
 			}
 			st.devices++
-			if m, err := gpu.Lookup(d.Model); err == nil && d.State == models.DeviceOK {
+			if m, err := d.GPU(); err == nil && d.State == models.DeviceOK {
 				st.cards = append(st.cards, card{device: d, model: m, used: usedOn(d, held[d.UUID])})
 			}
 		}

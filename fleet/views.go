@@ -144,7 +144,7 @@ func viewInstances(tx *store.Tx, list []models.Instance) ([]InstanceView, error)
 	}
 	for _, l := range own {
 		v := SliceView{Lease: l, Device: devices[l.DeviceUUID]}
-		v.Model, _ = gpu.Lookup(v.Device.Model) // a card of unknown model is shown by name alone
+		v.Model, _ = v.Device.GPU() // a card of unknown model is shown by name alone
 		for _, o := range around {
 			if o.DeviceUUID == l.DeviceUUID && o.ID != l.ID {
 				v.Others = append(v.Others, o.Placement())

@@ -16,8 +16,13 @@ type Card struct {
 }
 
 // FreeStarts returns the units at which p can be had beside what lies on the
-// card, the best first; see Model.FreeStarts and Model.BestStart.
+// card, the best first; see Model.FreeStarts and Model.BestStart. It is p as the
+// card's own model has it: a card's driver may know better than the table.
 func (c Card) FreeStarts(p Profile) []int {
+	p, err := c.Model.Profile(p.Name)
+	if err != nil {
+		return nil
+	}
 	return slices.DeleteFunc(c.Model.byPreference(p, c.Used), func(start int) bool {
 		return len(c.Layout) > 0 && !slices.Contains(c.Layout, p.At(start))
 	})
@@ -25,6 +30,10 @@ func (c Card) FreeStarts(p Profile) []int {
 
 // CountFit returns how many more of p alone can be had; see Model.CountFit.
 func (c Card) CountFit(p Profile) int {
+	p, err := c.Model.Profile(p.Name)
+	if err != nil {
+		return 0
+	}
 	if len(c.Layout) == 0 {
 		return c.Model.CountFit(p, c.Used)
 	}
@@ -47,7 +56,8 @@ func Choose(cards []Card, p Profile) (index, start int, ok bool, why string) {
 	var best rank
 	have, rentedWhole := 0, 0
 	for i, c := range cards {
-		if own, err := c.Model.Profile(p.Name); err != nil || own.Units != p.Units {
+		own, err := c.Model.Profile(p.Name)
+		if err != nil {
 			continue
 		}
 		have++
@@ -58,7 +68,7 @@ func Choose(cards []Card, p Profile) (index, start int, ok bool, why string) {
 		if len(free) == 0 {
 			continue
 		}
-		if r := rankOf(c, p, free[0]); index < 0 || r.before(best) {
+		if r := rankOf(c, own, free[0]); index < 0 || r.before(best) {
 			index, start, best = i, free[0], r
 		}
 	}

@@ -54,7 +54,7 @@ func (m Model) WithDriver(driver []Profile) Model {
 				p.Units, p.Starts = d.Units, d.Starts
 			}
 		}
-		if len(p.Starts) == 0 || p.Units < 1 || p.Starts[0] < 0 || slices.Max(p.Starts)+p.Units > maxUnits {
+		if p.Name == Whole || p.ComputeSlices < 0 || p.MemoryMiB < 0 || len(p.Starts) == 0 || p.Units < 1 || slices.Min(p.Starts) < 0 || slices.Max(p.Starts)+p.Units > maxUnits {
 			continue
 		}
 		merged = append(merged, p)

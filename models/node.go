@@ -58,7 +58,18 @@ type Device struct {
 	LinkGroup int             // cards of one node with equal ones above 0 reach each other by NVLink
 	NUMANode  int             `gorm:"column:numa_node"` // the host's processors and memory that are nearest
 	Slices    []gpu.Placement `gorm:"serializer:json"`  // on the card at the node's last word, leased or not
+	Profiles  []gpu.Profile   `gorm:"serializer:json"`  // its own table of slice profiles, where that is not Berth's
 	Layout    []gpu.Placement `gorm:"serializer:json"`  // as the operator wants it divided; empty: as is asked for
+}
+
+// GPU is the card's model, with the card's own table of slice profiles where that
+// is not Berth's: the driver wins. It fails with gpu.ErrUnknownModel.
+func (d Device) GPU() (gpu.Model, error) {
+	m, err := gpu.Lookup(d.Model)
+	if err != nil {
+		return m, err
+	}
+	return m.WithDriver(d.Profiles), nil
 }
 
 // Lease is the hold of one slice by one run of an instance, until released.

@@ -61,7 +61,7 @@ func (s *Server) joinToken(c echo.Context) error {
 	}
 	return s.showFleet(c, http.StatusCreated, &web.JoinCommand{
 		Command: joinCommand(s.base(c), token),
-		Expires: "It joins one node, and works until " + row.ExpiresAt.Time().Format("15:04") + " UTC. This release drives no real GPUs yet: add --simulate a100-80gb:1, or other models.",
+		Expires: "It joins one node, and works until " + row.ExpiresAt.Time().Format("15:04") + " UTC. On a host without NVIDIA cards add --simulate a100-80gb:1, or other models.",
 	})
 }
 

@@ -20,6 +20,9 @@ func (tx *Tx) PutDevices(node models.NodeID, list []models.Device) error {
 		if list[i].Slices == nil {
 			list[i].Slices = []gpu.Placement{} // gorm writes nil as NULL
 		}
+		if list[i].Profiles == nil {
+			list[i].Profiles = []gpu.Profile{}
+		}
 		if list[i].Layout == nil {
 			list[i].Layout = []gpu.Placement{}
 		}

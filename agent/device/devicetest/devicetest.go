@@ -67,7 +67,11 @@ func (r *run) divisible(t *testing.T) (device.Card, gpu.Model) {
 	}
 	for _, c := range cards {
 		if m, err := gpu.Lookup(c.Model); err == nil && m.Partitions() && len(c.Slices) == 0 {
-			return c, m
+			table, err := r.Driver.Profiles(r.ctx, c.UUID)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return c, m.WithDriver(table)
 		}
 	}
 	t.Skip("the suite needs a card without slices that can be divided")

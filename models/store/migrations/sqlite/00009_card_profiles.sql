@@ -1,0 +1,2 @@
+-- +goose Up
+ALTER TABLE devices ADD COLUMN "profiles" text NOT NULL DEFAULT '[]';
