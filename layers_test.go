@@ -16,7 +16,7 @@ import (
 // is a line here that a reviewer sees. Tests' imports are not counted.
 var layers = map[string][]string{
 	"":       {"cli", "agent/runtime/sandbox"},
-	"cli":    {"server", "agent", "agent/device", "agent/device/nvml", "agent/device/simulator", "agent/runtime/sandbox", "api", "billing", "billing/stripe", "billing/stripedouble", "fleet", "gpu", "models/store"},
+	"cli":    {"agent/doctor", "deploy", "server", "agent", "agent/device", "agent/device/nvml", "agent/device/simulator", "agent/runtime/sandbox", "api", "billing", "billing/stripe", "billing/stripedouble", "fleet", "gpu", "models/store"},
 	"api":    {},
 	"server": {"web", "static", "fleet", "billing", "api", "wire", "tunnel", "models", "models/store", "money", "gpu"},
 	"web":    {"static"},
@@ -37,6 +37,8 @@ var layers = map[string][]string{
 	"tunnel":                 {},
 
 	"agent":                   {"agent/device", "agent/runtime", "wire", "tunnel", "gpu"},
+	"agent/doctor":            {"agent/runtime"},
+	"deploy":                  {},
 	"agent/device":            {"gpu"},
 	"agent/device/devicetest": {"agent/device", "gpu"},
 	"agent/device/nvml":       {"agent/device", "gpu"},

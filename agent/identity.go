@@ -33,6 +33,20 @@ const (
 	keyFile      = "node.key"
 )
 
+// ErrOtherPortal is returned by Join for a folder that belongs to another portal.
+var ErrOtherPortal = errors.New("it belongs to another portal: give this node a folder of its own, or leave that one")
+
+// Leave forgets the portal that dir has joined, and the node's key. What ran there
+// is ended by the next portal, which does not know it. Not joined is success.
+func Leave(dir string) error {
+	for _, name := range []string{identityFile, keyFile} {
+		if err := os.Remove(filepath.Join(dir, name)); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}
+
 // LoadIdentity returns the identity kept in dir; false when the folder has not
 // joined a portal yet.
 func LoadIdentity(dir string) (Identity, bool, error) {
@@ -57,7 +71,7 @@ func Join(ctx context.Context, portalURL, token, name, dir string) (Identity, er
 	}
 	if id, joined, err := LoadIdentity(dir); err != nil || joined {
 		if joined && id.PortalURL != portal {
-			return Identity{}, fmt.Errorf("%s is already node %s of %s: give this node a folder of its own, or remove %s and %s to leave that portal", dir, id.Name, id.PortalURL, identityFile, keyFile)
+			return Identity{}, fmt.Errorf("%s is node %s of %s: %w", dir, id.Name, id.PortalURL, ErrOtherPortal)
 		}
 		return id, err
 	}

@@ -42,7 +42,7 @@ It rents out the NVIDIA cards of the host, if this berth was built with NVML
 			return runAgent(ctx, f, logger(cmd.ErrOrStderr(), f.verbose))
 		},
 	}
-	cmd.AddCommand(newFault())
+	cmd.AddCommand(newAgentJoin(), newAgentDoctor(), newFault())
 	flags := cmd.Flags()
 	flags.StringVar(&f.portal, "portal", "", "address of the portal, such as https://berth.example")
 	flags.StringVar(&f.token, "token", "", "one-time token from the fleet page")

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"net/http"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -27,7 +28,12 @@ func (p *berth) join(args ...string) {
 	if len(args) == 0 {
 		args = []string{"--simulate", "a100-80gb:1"}
 	}
-	p.agent = start(t, nil, slices.Concat(shown, []string{"--name", "harbour", "--data", filepath.Join(p.dir, "agent")}, args)...)
+	data := []string{"--data", filepath.Join(p.dir, "agent")}
+	out, err := exec.Command(binary(t), slices.Concat(shown, data, []string{"--name", "harbour", "--no-service"})...).CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "as node harbour.") || !strings.Contains(string(out), "agent --data "+data[1]) {
+		t.Fatalf("%v: %s", err, out)
+	}
+	p.agent = start(t, nil, slices.Concat([]string{"agent"}, data, args)...)
 	p.untilOnline()
 }
 

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"encoding/json"
 	"net/http"
 	"os"
 	"os/exec"
@@ -61,5 +62,68 @@ func TestAgentFromTheFuture(t *testing.T) {
 	// The token is not used up by that; the next release of the protocol may join.
 	if status, text := p.operator().call(http.MethodPost, "/agent/v1/join", map[string]any{"token": join.Token, "name": "x", "public_key": key, "version": 2}, nil); status != http.StatusCreated {
 		t.Errorf("a neighbouring version: %d %s", status, text)
+	}
+}
+
+// The line of the fleet page, on a host: repeated, with a used token, at another
+// portal, at one that is away; and what doctor says before and after.
+func TestJoinAndDoctor(t *testing.T) {
+	t.Parallel()
+	p := apart(t)
+	other := &berth{t: t, dir: shortTempDir(t)}
+	other.serve("127.0.0.1:0")
+	data := filepath.Join(p.dir, "agent")
+	run := func(args ...string) (string, bool) {
+		out, err := exec.Command(binary(t), append([]string{"agent"}, args...)...).CombinedOutput()
+		return string(out), err == nil
+	}
+	token := func(b *berth) string {
+		var join struct{ Token string }
+		b.operator().must(http.StatusCreated, http.MethodPost, "/api/v1/nodes/join-tokens", nil, &join)
+		return join.Token
+	}
+	spare := token(p)
+	if out, ok := run("join", p.base, "--token", spare, "--data", data, "--no-service"); !ok || !strings.Contains(out, "already; no token was used") {
+		t.Errorf("repeated: %s", out)
+	}
+	fresh := filepath.Join(p.dir, "fresh")
+	if out, ok := run("join", p.base, "--token", spare, "--data", fresh, "--name", "second", "--no-service"); !ok || !strings.Contains(out, "as node second") {
+		t.Errorf("the token that was spared: %s", out)
+	}
+	for name, tc := range map[string]struct {
+		args []string
+		says []string
+	}{
+		"used":           {[]string{p.base, "--token", spare, "--data", filepath.Join(p.dir, "third")}, []string{"was used before", "fleet page"}},
+		"made up":        {[]string{p.base, "--token", "nonsense", "--data", filepath.Join(p.dir, "third")}, []string{"no such join token", "fleet page"}},
+		"another portal": {[]string{other.base, "--token", token(other), "--data", data}, []string{"belongs to another portal", "--replace"}},
+		"away":           {[]string{"http://127.0.0.1:1", "--token", "x", "--data", filepath.Join(p.dir, "third")}, []string{"refused", "berth agent doctor"}},
+		"no address":     {[]string{"berth.example", "--token", "x", "--data", filepath.Join(p.dir, "third")}, []string{"https://portal.example"}},
+		"no token":       {[]string{p.base, "--data", filepath.Join(p.dir, "third")}, []string{"token is needed", "fleet page"}},
+	} {
+		out, ok := run(append([]string{"join", "--no-service"}, tc.args...)...)
+		for _, text := range tc.says {
+			if ok || !strings.Contains(out, text) {
+				t.Errorf("%s: %q is not in %s", name, text, out)
+			}
+		}
+	}
+	if out, ok := run("join", other.base, "--token", token(other), "--data", fresh, "--replace", "--no-service"); !ok || !strings.Contains(out, "Joined "+other.base) {
+		t.Errorf("leaving: %s", out)
+	}
+
+	out, ok := run("doctor", "--data", data, "--simulate", "a100-80gb:1")
+	if !ok || !strings.Contains(out, "simulated cards") || !strings.Contains(out, "answers in") || !strings.Contains(out, "isolation") {
+		t.Errorf("doctor: %s", out)
+	}
+	var checks []struct{ Name, State, Seen, Next string }
+	asJSON, err := exec.Command(binary(t), "agent", "doctor", "--data", data, "--portal", "http://127.0.0.1:1", "--json").Output()
+	if err == nil || json.Unmarshal(asJSON, &checks) != nil || len(checks) < 5 {
+		t.Fatalf("doctor --json: %v %s", err, asJSON)
+	}
+	for _, c := range checks {
+		if c.Name == "portal" && (c.State != "problem" || c.Next == "") {
+			t.Errorf("%+v", c)
+		}
 	}
 }

@@ -138,7 +138,7 @@ func (a *restAPI) createJoinToken(ctx context.Context, who caller, _ *empty) (*o
 
 // joinCommand is what to run on the host that shall join.
 func joinCommand(portal, token string) string {
-	return "berth agent --portal " + portal + " --token " + token
+	return "berth agent join " + portal + " --token " + token
 }
 
 func priceJSON(p models.Price) api.Price {

@@ -19,7 +19,7 @@ func operatorSamples() map[string]templ.Component {
 		Needs: []Alert{{Tone: ToneFailed, Word: "No heartbeat", At: "11:51", Lead: "tern was last seen 4 min ago.", Text: "Billing on its 1 instance is paused since then.", Next: "look whether the agent runs there.", Href: "/fleet/n-2", Link: "Look at tern"}},
 	}
 	joined := fleet
-	joined.Join = &JoinCommand{Command: "berth agent --portal https://quay.example.org --token bjt_example", Expires: "It works until 12:30."}
+	joined.Join = &JoinCommand{Command: "berth agent join https://quay.example.org --token bjt_example", Expires: "It works until 12:30."}
 	node := NodeView{
 		Layout: operator("kestrel", "/fleet/n-1"), ID: "n-1", Name: "kestrel", State: "Healthy", Tone: ToneRunning, Detail: "seen 2 s ago",
 		Simulated: "These devices are a physical model of GPUs, not hardware. Processes in instances are real.",
