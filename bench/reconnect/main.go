@@ -115,7 +115,7 @@ func run(agents int, away time.Duration) error {
 	before := p.cpu()
 	time.Sleep(10 * time.Second)
 	fmt.Printf("at rest, %d agents telling each second: %.0f %% of one CPU\n", agents+1, (p.cpu()-before)*10)
-	return nil
+	return c.end()
 }
 
 // idleAgent is an agent with one simulated card and a runtime that has nothing.
@@ -265,8 +265,9 @@ func (p *portal) cpu() float64 {
 
 // client is a renter with money.
 type client struct {
-	p    *portal
-	http *http.Client
+	p        *portal
+	http     *http.Client
+	launched []string
 }
 
 func (p *portal) signUp() (*client, error) {
@@ -274,7 +275,7 @@ func (p *portal) signUp() (*client, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &client{p, &http.Client{Jar: jar, Timeout: time.Minute}}
+	c := &client{p: p, http: &http.Client{Jar: jar, Timeout: time.Minute}}
 	res, err := c.http.PostForm(p.base+"/signup", url.Values{"name": {"Ada"}, "email": {"ada@example.org"}, "password": {"correct horse battery"}})
 	if err != nil {
 		return nil, err
@@ -321,7 +322,21 @@ func (c *client) launch() error {
 	if err := c.call(http.MethodPost, "/api/v1/instances", `{"sku":"a100-80gb.1g.10gb","disk_gib":1}`, &in); err != nil {
 		return err
 	}
+	c.launched = append(c.launched, in.ID)
 	return c.until("/api/v1/instances/"+in.ID, `"state":"running"`)
+}
+
+// end terminates what was launched: instances outlive agent and portal.
+func (c *client) end() error {
+	for _, id := range c.launched {
+		if err := c.call(http.MethodPost, "/api/v1/instances/"+id+"/terminate", "", nil); err != nil {
+			return err
+		}
+		if err := c.until("/api/v1/instances/"+id, `"state":"terminated"`); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func answer(c *http.Client, req *http.Request, into any) error {
@@ -336,6 +351,9 @@ func answer(c *http.Client, req *http.Request, into any) error {
 	}
 	if res.StatusCode/100 != 2 {
 		return fmt.Errorf("%s %s: %d %s", req.Method, req.URL.Path, res.StatusCode, body)
+	}
+	if into == nil {
+		return nil
 	}
 	return json.Unmarshal(body, into)
 }
