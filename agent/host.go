@@ -97,7 +97,7 @@ func describeDevices(cards []device.Card, granted []heldSlice, tables *tables) [
 		for _, s := range c.Slices {
 			d.Slices = append(d.Slices, s.Placement)
 			ours := slices.ContainsFunc(granted, func(h heldSlice) bool {
-				return h.UUID == s.UUID || h.UUID == "" && h.DeviceUUID == c.UUID && h.Placement == s.Placement
+				return h.UUID == s.UUID || (h.UUID == "" || s.HalfMade) && h.DeviceUUID == c.UUID && h.Placement == s.Placement
 			})
 			if d.Health == device.HealthOK && !ours {
 				d.Health = fmt.Sprintf("occupied outside Berth: slice %s (%s)", s.Placement, s.UUID)

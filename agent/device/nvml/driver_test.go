@@ -144,6 +144,24 @@ func TestCreateFails(t *testing.T) {
 	}
 }
 
+// Where a compute instance names its card, its MIG device is found by walking.
+func TestMIGDeviceByWalking(t *testing.T) {
+	r := newRig(t, gpus.A100_SXM4_40GB)
+	r.parents = true
+	d := r.open(t, t.TempDir(), io.Discard)
+	a := create(t, d, r.dev(0).UUID, "2g.10gb", 0)
+	b := create(t, d, r.dev(0).UUID, "1g.5gb", 6)
+	if a.UUID != "MIG-1" || b.UUID != "MIG-2" {
+		t.Errorf("made %s and %s", a.UUID, b.UUID)
+	}
+	if c := inventory(t, d)[0]; !reflect.DeepEqual(c.Slices, []device.Slice{a, b}) {
+		t.Errorf("%+v", c.Slices)
+	}
+	if got, err := d.Sample(t.Context(), b.UUID); err != nil || *got.MemoryMiB != 1024 {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
 // A driver before _v2 of that call tells starts in MIG mode only.
 func TestOldDriver(t *testing.T) {
 	r := newRig(t, gpus.A100_SXM4_40GB)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -37,6 +38,8 @@ type rig struct {
 	pending map[string]int                  // MIG mode to come, by card
 	links   map[string]map[int]nvml.PciInfo // by card and link
 	made    int
+	migs    map[string]*mock.Device // by UUID
+	parents bool                    // a compute instance names its card, not its MIG device
 	gpm     float64
 }
 
@@ -47,7 +50,7 @@ func newRig(t *testing.T, cards ...gpus.Config) *rig {
 		t.Fatal(err)
 	}
 	r := &rig{Server: s, events: make(chan nvml.EventData, 8), answers: map[string][]nvml.Return{}, hangs: map[string]chan struct{}{},
-		procs: map[string][]nvml.ProcessInfo{}, pending: map[string]int{}, links: map[string]map[int]nvml.PciInfo{},
+		procs: map[string][]nvml.ProcessInfo{}, pending: map[string]int{}, migs: map[string]*mock.Device{}, links: map[string]map[int]nvml.PciInfo{},
 		host: host{proc: t.TempDir(), sys: t.TempDir()}}
 	s.InitWithFlagsFunc = func(uint32) nvml.Return { return r.say("Init") }
 	s.EventSetCreateFunc = func() (nvml.EventSet, nvml.Return) {
@@ -147,6 +150,16 @@ func (r *rig) card(dev *server.Device) {
 		r.instance(gi.(*server.GpuInstance))
 		return gi, ret
 	}
+	dev.GetMaxMigDeviceCountFunc = func() (int, nvml.Return) { return 7, nvml.SUCCESS }
+	dev.GetMigDeviceHandleByIndexFunc = func(i int) (nvml.Device, nvml.Return) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		all := slices.Sorted(maps.Keys(r.migs))
+		if i >= len(all) {
+			return nil, nvml.ERROR_NOT_FOUND
+		}
+		return r.migs[all[i]], nvml.SUCCESS
+	}
 	dev.CreateGpuInstanceFunc = nil // without a placement: never
 	dev.GetMemoryInfo_v2Func = func() (nvml.Memory_v2, nvml.Return) { return nvml.Memory_v2{}, nvml.ERROR_FUNCTION_NOT_FOUND }
 	dev.GetUtilizationRatesFunc = func() (nvml.Utilization, nvml.Return) {
@@ -206,9 +219,17 @@ func (r *rig) instance(gi *server.GpuInstance) {
 				return nvml.Memory_v2{Total: 5 << 30, Reserved: 100 << 20, Used: 1124 << 20}, nvml.SUCCESS
 			},
 			GetComputeRunningProcessesFunc: func() ([]nvml.ProcessInfo, nvml.Return) { return r.holders(uuid), nvml.SUCCESS },
+			GetGpuInstanceIdFunc:           func() (int, nvml.Return) { return int(gi.Info.Id), nvml.SUCCESS },
+			GetComputeInstanceIdFunc:       func() (int, nvml.Return) { return int(ci.Info.Id), nvml.SUCCESS },
 		}
+		r.mu.Lock()
+		r.migs[uuid] = mig
+		r.mu.Unlock()
 		ci.GetInfoFunc = func() (nvml.ComputeInstanceInfo, nvml.Return) {
 			i := ci.Info
+			if r.parents { // as nvml.h has it
+				return i, r.say("ComputeInstance.GetInfo")
+			}
 			i.Device = mig
 			return i, r.say("ComputeInstance.GetInfo")
 		}

@@ -84,22 +84,54 @@ func (d *Driver) readSlice(c *card, e entry, gi nvml.GpuInstance) (live, error) 
 
 // finish fills in what a compute instance gives a slice: the UUID, and the nodes
 // by which a program reaches it.
-func (d *Driver) finish(c *card, l *live, ci nvml.ComputeInstance) error {
+func (d *Driver) finish(c *card, l *live, ci nvml.ComputeInstance) (err error) {
 	info, ret := ci.GetInfo()
 	if ret != nvml.SUCCESS {
 		return problem(ret, "read the compute instance of %s", l.Placement)
 	}
-	uuid, ret := info.Device.GetUUID()
-	if ret != nvml.SUCCESS {
-		return problem(ret, "read the UUID of %s", l.Placement)
+	if l.dev, l.UUID, err = migDevice(c, l.GPUInstance, info); err != nil {
+		return fmt.Errorf("%s: %w", l.Placement, err)
 	}
-	l.ci, l.dev, l.UUID = ci, info.Device, uuid
+	l.ci = ci
 	caps, err := d.host.capabilities(c.fixed.minor, l.GPUInstance, int(info.Id))
 	if err != nil {
 		return err
 	}
 	l.Node, l.Nodes = caps[len(caps)-1], append(c.fixed.nodes(), caps...)
 	return nil
+}
+
+// migDevice is the MIG device of a compute instance, and its UUID. Current drivers
+// give it with the instance; nvml.h calls it the parent there, and if it is, the
+// card's MIG devices are walked.
+func migDevice(c *card, instance int, info nvml.ComputeInstanceInfo) (nvml.Device, string, error) {
+	uuid, ret := info.Device.GetUUID()
+	if ret != nvml.SUCCESS {
+		return nil, "", problem(ret, "read the UUID")
+	}
+	if uuid != c.uuid {
+		return info.Device, uuid, nil
+	}
+	most, ret := c.dev.GetMaxMigDeviceCount()
+	if ret != nvml.SUCCESS {
+		return nil, "", problem(ret, "count the MIG devices")
+	}
+	for i := range most {
+		dev, ret := c.dev.GetMigDeviceHandleByIndex(i)
+		if ret != nvml.SUCCESS {
+			continue // no such index now
+		}
+		gi, ret := dev.GetGpuInstanceId()
+		if ret != nvml.SUCCESS || gi != instance {
+			continue
+		}
+		if ci, ret := dev.GetComputeInstanceId(); ret != nvml.SUCCESS || ci != int(info.Id) {
+			continue
+		}
+		uuid, ret := dev.GetUUID()
+		return dev, uuid, problem(ret, "read the UUID")
+	}
+	return nil, "", fmt.Errorf("it is no MIG device: %w", device.ErrNotFound)
 }
 
 // Create implements device.Driver.

@@ -57,10 +57,13 @@ func (d *Driver) readTable(c *card) ([]entry, error) {
 	}
 	var table []entry
 	whole := true
-	for n := range nvml.GPU_INSTANCE_PROFILE_COUNT {
+	for n := range maxProfiles {
 		info, ret := dev.GetGpuInstanceProfileInfo(n)
-		if ret == nvml.ERROR_NOT_SUPPORTED || ret == nvml.ERROR_INVALID_ARGUMENT {
-			continue // the card, or this version of the driver, does not have it
+		if ret == nvml.ERROR_INVALID_ARGUMENT {
+			break // the last that this driver knows was before
+		}
+		if ret == nvml.ERROR_NOT_SUPPORTED {
+			continue // the card does not have it
 		}
 		if ret != nvml.SUCCESS {
 			return nil, problem(ret, "read profile %d", n)
@@ -97,6 +100,10 @@ func (d *Driver) readTable(c *card) ([]entry, error) {
 	}
 	return table, nil
 }
+
+// maxProfiles bounds the enumeration of profiles; go-nvml v0.13.4 knows 18, and a
+// newer driver may know more.
+const maxProfiles = 64
 
 // nameOf asks the library, which knows names from R510 on: "MIG 1g.10gb".
 func nameOf(dev nvml.Device, profile int) (string, bool) {

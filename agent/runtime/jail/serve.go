@@ -231,6 +231,9 @@ func (in *inside) env(term string) []string {
 	e["NVIDIA_VISIBLE_DEVICES"] = "void" // the vendor's word for "none"
 	if len(uuids) > 0 {
 		e["NVIDIA_VISIBLE_DEVICES"] = strings.Join(uuids, ",")
+		if !simulated(in.conf.Devices) { // where nothing isolates, CUDA would take the first card it sees
+			e["CUDA_VISIBLE_DEVICES"] = e["NVIDIA_VISIBLE_DEVICES"]
+		}
 	}
 	e["BERTH_INSTANCE"] = in.conf.Instance
 	e["BERTH_DEVICES"] = in.places.devices

@@ -97,8 +97,8 @@ func TestDevices(t *testing.T) {
 			t.Errorf("visible %v", o.VisibleDevices)
 		}
 		two[1].Nodes = []string{deviceNode(t)}
-		got = n.output("c", "berth-smi; cat "+two[1].Nodes[0], func(s *runtime.Spec) { s.Devices = two })
-		if strings.Contains(got, "Simulated") || !strings.HasSuffix(got, "a node") {
+		got = n.output("c", "berth-smi; echo $CUDA_VISIBLE_DEVICES; cat "+two[1].Nodes[0], func(s *runtime.Spec) { s.Devices = two })
+		if strings.Contains(got, "Simulated") || !strings.HasSuffix(got, "MIG-1,GPU-2\na node") {
 			t.Errorf("with a device node:\n%s", got)
 		}
 		two[1].Node = gone
