@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"berth/agent"
+	"berth/agent/device/nvml"
 	"berth/agent/doctor"
 	"berth/agent/runtime/sandbox"
 )
@@ -51,7 +52,7 @@ It ends with 1 if something keeps this host from being a node.`,
 				return err
 			}
 			defer boxes.Close()
-			checks := doctor.Run(cmd.Context(), doctor.Config{Dir: dir, Portal: f.portal, Simulated: f.simulate != "", Metrics: f.metrics}, boxes.Probe(cmd.Context()))
+			checks := doctor.Run(cmd.Context(), doctor.Config{Dir: dir, Portal: f.portal, Simulated: f.simulate != "", Drives: nvml.Built, Metrics: f.metrics}, boxes.Probe(cmd.Context()))
 			out := cmd.OutOrStdout()
 			if asJSON {
 				e := json.NewEncoder(out)

@@ -41,6 +41,7 @@ type Config struct {
 	Dir       string // the agent's; need not exist yet
 	Portal    string // its address; empty: the portal is not looked at
 	Simulated bool   // its cards are
+	Drives    bool   // this program can drive real ones
 	Metrics   string // where Prometheus would read; empty: nowhere
 	Joined    bool   // Dir has joined a portal
 	Root      string // of the file system; empty: /
@@ -87,11 +88,21 @@ func driver(c Config) Check {
 		k.Next = "Install it (Debian: nvidia-driver, from non-free) and restart the host; or try Berth with --simulate a100-80gb:1."
 		return k
 	}
+	if !c.Drives {
+		k.State, k.Seen = Problem, "the driver is loaded, but this berth was built without NVML"
+		k.Next = "Build it so (CGO_ENABLED=1 go build -tags nvml), and put it in place of this one."
+		return k
+	}
 	line, _, _ := strings.Cut(string(version), "\n")
 	nodes, _ := filepath.Glob(filepath.Join(c.Root, "/dev/nvidia[0-9]*"))
 	if _, err := os.Stat(filepath.Join(c.Root, "/dev/nvidiactl")); err != nil || len(nodes) == 0 {
 		k.State, k.Seen = Problem, strings.TrimSpace(line)+"; its device files are missing"
 		k.Next = "Run nvidia-smi once as root, and enable nvidia-persistenced so that they are there after each start."
+		return k
+	}
+	if _, err := os.Stat(filepath.Join(c.Root, "/dev/nvidia-uvm")); err != nil {
+		k.State, k.Seen = Problem, "/dev/nvidia-uvm is missing, without which CUDA does not work"
+		k.Next = "Run nvidia-modprobe -u -c=0 as root, and load nvidia_uvm at each start: echo nvidia_uvm > /etc/modules-load.d/nvidia-uvm.conf"
 		return k
 	}
 	k.State, k.Seen = OK, fmt.Sprintf("%s; %d card(s)", strings.TrimSpace(line), len(nodes))

@@ -30,8 +30,9 @@ func find(t *testing.T, checks []Check, name string) Check {
 
 func TestDriver(t *testing.T) {
 	root := t.TempDir()
+	drives := true
 	look := func() Check {
-		return find(t, Run(t.Context(), Config{Dir: t.TempDir(), Root: root}, good), "GPU driver")
+		return find(t, Run(t.Context(), Config{Dir: t.TempDir(), Root: root, Drives: drives}, good), "GPU driver")
 	}
 	if c := look(); c.State != Problem || !strings.Contains(c.Next, "nvidia-driver") || !strings.Contains(c.Next, "--simulate") {
 		t.Errorf("without: %+v", c)
@@ -53,6 +54,15 @@ func TestDriver(t *testing.T) {
 	for _, f := range []string{"dev/nvidiactl", "dev/nvidia0", "dev/nvidia1"} {
 		put(f, "")
 	}
+	if c := look(); c.State != Problem || !strings.Contains(c.Next, "nvidia-modprobe") {
+		t.Errorf("without CUDA's device file: %+v", c)
+	}
+	put("dev/nvidia-uvm", "")
+	drives = false
+	if c := look(); c.State != Problem || !strings.Contains(c.Next, "-tags nvml") {
+		t.Errorf("built without NVML: %+v", c)
+	}
+	drives = true
 	if c := look(); c.State != OK || !strings.Contains(c.Seen, "550.90.07; 2 card(s)") {
 		t.Errorf("with: %+v", c)
 	}

@@ -8,6 +8,9 @@ import (
 	"berth/agent/device"
 )
 
+// Built says whether this program can drive real cards.
+const Built = false
+
 // Driver is not there in this build.
 type Driver struct{ device.Driver }
 

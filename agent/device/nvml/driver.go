@@ -18,6 +18,9 @@ import (
 	"berth/gpu"
 )
 
+// Built says whether this program can drive real cards.
+const Built = true
+
 // Driver is a device.Driver for the NVIDIA cards of this host.
 type Driver struct {
 	lib    nvml.Interface
