@@ -26,26 +26,32 @@ func (f fixed) nodes() []string {
 	return []string{f.node(), "/dev/nvidiactl", "/dev/nvidia-uvm"}
 }
 
-// capabilities are the device nodes that open one slice beside its card's: that of
-// the GPU instance, then that of the compute instance. Their numbers stand in
-// /proc/driver/nvidia-caps/mig-minors, in lines such as "gpu0/gi1/ci0/access 12".
-func (h host) capabilities(gpuMinor, gi, ci int) ([]string, error) {
-	path := filepath.Join(h.proc, "driver/nvidia-caps/mig-minors")
-	text, err := os.ReadFile(path)
+// capabilities are the minor numbers of the device nodes that open slices, by names
+// such as "gpu0/gi1/ci0/access".
+type capabilities map[string]string
+
+// capabilities reads what the kernel's driver says of them.
+func (h host) capabilities() (capabilities, error) {
+	text, err := os.ReadFile(filepath.Join(h.proc, "driver/nvidia-caps/mig-minors"))
 	if err != nil {
-		return nil, fmt.Errorf("find the device nodes of a slice: %w", err)
+		return nil, fmt.Errorf("find the device nodes of slices: %w", err)
 	}
-	minors := map[string]string{}
+	caps := capabilities{}
 	for line := range strings.Lines(string(text)) {
 		if name, minor, ok := strings.Cut(strings.TrimSpace(line), " "); ok {
-			minors[name] = minor
+			caps[name] = minor
 		}
 	}
-	var nodes []string
+	return caps, nil
+}
+
+// nodes are what opens one slice beside its card's nodes: that of the GPU instance,
+// then that of the compute instance.
+func (c capabilities) nodes(gpuMinor, gi, ci int) (nodes []string, err error) {
 	for _, name := range []string{fmt.Sprintf("gpu%d/gi%d/access", gpuMinor, gi), fmt.Sprintf("gpu%d/gi%d/ci%d/access", gpuMinor, gi, ci)} {
-		minor, err := strconv.Atoi(minors[name])
+		minor, err := strconv.Atoi(c[name])
 		if err != nil {
-			return nil, fmt.Errorf("find the device nodes of a slice: %s does not have %s", path, name)
+			return nil, fmt.Errorf("find the device nodes of a slice: mig-minors does not have %s", name)
 		}
 		nodes = append(nodes, fmt.Sprintf("/dev/nvidia-caps/nvidia-cap%d", minor))
 	}

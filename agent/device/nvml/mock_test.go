@@ -49,7 +49,7 @@ func newRig(t *testing.T, cards ...gpus.Config) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &rig{Server: s, events: make(chan nvml.EventData, 8), answers: map[string][]nvml.Return{}, hangs: map[string]chan struct{}{},
+	r := &rig{Server: s, events: make(chan nvml.EventData), answers: map[string][]nvml.Return{}, hangs: map[string]chan struct{}{},
 		procs: map[string][]nvml.ProcessInfo{}, pending: map[string]int{}, migs: map[string]*mock.Device{}, links: map[string]map[int]nvml.PciInfo{},
 		host: host{proc: t.TempDir(), sys: t.TempDir()}}
 	s.InitWithFlagsFunc = func(uint32) nvml.Return { return r.say("Init") }
@@ -246,6 +246,13 @@ func (r *rig) instance(gi *server.GpuInstance) {
 		}
 		return ci, ret
 	}
+}
+
+// tell sends an event and returns when it has been taken in: the driver waits for
+// another only then.
+func (r *rig) tell(e nvml.EventData) {
+	r.events <- e
+	r.events <- nvml.EventData{} // of no kind that is asked for
 }
 
 func (r *rig) note(call string) {

@@ -30,7 +30,15 @@ func (d *Driver) readSlices(c *card) (out []live, err error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, e := range table {
+	if len(table) == 0 {
+		return nil, nil
+	}
+	caps, err := d.host.capabilities()
+	if err != nil {
+		return nil, err
+	}
+	for i := range table {
+		e := &table[i]
 		asked := e.info
 		asked.InstanceCount = max(asked.InstanceCount, 16) // the room for the answer: the driver's own count is not always right
 		list, ret := c.dev.GetGpuInstances(&asked)
@@ -38,7 +46,7 @@ func (d *Driver) readSlices(c *card) (out []live, err error) {
 			return nil, problem(ret, "list the slices of %s", e.Name)
 		}
 		for _, gi := range list {
-			l, err := d.readSlice(c, e, gi)
+			l, err := d.readSlice(c, e, gi, caps)
 			if errors.Is(err, device.ErrNotFound) { // it went meanwhile
 				continue
 			}
@@ -54,25 +62,23 @@ func (d *Driver) readSlices(c *card) (out []live, err error) {
 	return out, nil
 }
 
-func (d *Driver) readSlice(c *card, e entry, gi nvml.GpuInstance) (live, error) {
+func (d *Driver) readSlice(c *card, e *entry, gi nvml.GpuInstance, caps capabilities) (live, error) {
 	info, ret := gi.GetInfo()
 	if ret != nvml.SUCCESS {
 		return live{}, problem(ret, "read a slice of %s", e.Name)
 	}
 	l := live{gi: gi, Slice: device.Slice{Card: c.uuid, MemoryMiB: e.MemoryMiB, GPUInstance: int(info.Id),
 		Placement: gpu.Placement{Profile: e.Name, Start: int(info.Placement.Start), Size: int(info.Placement.Size)}}}
-	for n := range nvml.COMPUTE_INSTANCE_PROFILE_COUNT {
-		p, ret := gi.GetComputeInstanceProfileInfo(n, nvml.COMPUTE_INSTANCE_ENGINE_PROFILE_SHARED)
-		if ret != nvml.SUCCESS {
-			continue // a slice of this size has no such part
-		}
-		p.InstanceCount = max(p.InstanceCount, 16)
+	if err := e.readParts(gi); err != nil {
+		return l, err
+	}
+	for _, p := range e.parts {
 		list, ret := gi.GetComputeInstances(&p)
 		if ret != nvml.SUCCESS {
 			return l, problem(ret, "list the compute instances of %s", l.Placement)
 		}
 		if len(list) > 0 {
-			return l, d.finish(c, &l, list[0])
+			return l, l.finish(c, list[0], caps)
 		}
 	}
 	l.HalfMade = true
@@ -84,7 +90,7 @@ func (d *Driver) readSlice(c *card, e entry, gi nvml.GpuInstance) (live, error) 
 
 // finish fills in what a compute instance gives a slice: the UUID, and the nodes
 // by which a program reaches it.
-func (d *Driver) finish(c *card, l *live, ci nvml.ComputeInstance) (err error) {
+func (l *live) finish(c *card, ci nvml.ComputeInstance, caps capabilities) (err error) {
 	info, ret := ci.GetInfo()
 	if ret != nvml.SUCCESS {
 		return problem(ret, "read the compute instance of %s", l.Placement)
@@ -93,11 +99,11 @@ func (d *Driver) finish(c *card, l *live, ci nvml.ComputeInstance) (err error) {
 		return fmt.Errorf("%s: %w", l.Placement, err)
 	}
 	l.ci = ci
-	caps, err := d.host.capabilities(c.fixed.minor, l.GPUInstance, int(info.Id))
+	nodes, err := caps.nodes(c.fixed.minor, l.GPUInstance, int(info.Id))
 	if err != nil {
 		return err
 	}
-	l.Node, l.Nodes = caps[len(caps)-1], append(c.fixed.nodes(), caps...)
+	l.Node, l.Nodes = nodes[len(nodes)-1], append(c.fixed.nodes(), nodes...)
 	return nil
 }
 
@@ -199,15 +205,18 @@ func (d *Driver) create(c *card, profile string, start int) (made live, err erro
 		return made, fmt.Errorf("NVIDIA's driver made %s of size %d where %s of size %d was asked for", got, got.Size, place, place.Size)
 	}
 	made = live{gi: gi, Slice: device.Slice{Card: c.uuid, Placement: place, MemoryMiB: e.MemoryMiB, GPUInstance: int(info.Id)}}
-	full, err := fullProfile(gi, e)
-	if err != nil {
+	if err := e.readParts(gi); err != nil {
 		return made, err
 	}
-	if made.ci, ret = gi.CreateComputeInstance(&full); ret != nvml.SUCCESS {
+	if made.ci, ret = gi.CreateComputeInstance(&e.parts[0]); ret != nvml.SUCCESS {
 		made.ci = nil
 		return made, problem(ret, "make the compute instance of %s", place)
 	}
-	if err := d.finish(c, &made, made.ci); err != nil {
+	caps, err := d.host.capabilities()
+	if err != nil {
+		return made, err
+	}
+	if err := made.finish(c, made.ci, caps); err != nil {
 		return made, err
 	}
 	_, err = d.lookNow(c)
@@ -216,37 +225,26 @@ func (d *Driver) create(c *card, profile string, start int) (made live, err erro
 
 // entryOf is the profile's line of the card's table, if it may lie at start. It
 // fails with ErrNotSupported.
-func (d *Driver) entryOf(c *card, profile string, start int) (entry, error) {
+func (d *Driver) entryOf(c *card, profile string, start int) (*entry, error) {
 	table, err := d.readTable(c)
 	if err != nil {
-		return entry{}, err
+		return nil, err
 	}
 	i := slices.IndexFunc(table, func(e entry) bool { return e.Name == profile })
 	if i < 0 {
-		return entry{}, fmt.Errorf("%w: %s has no slices of profile %q", device.ErrNotSupported, c.fixed.name, profile)
+		return nil, fmt.Errorf("%w: %s has no slices of profile %q", device.ErrNotSupported, c.fixed.name, profile)
 	}
 	if table[i].Starts == nil {
-		return entry{}, fmt.Errorf("%s of %s: %w", profile, c.fixed.name, errPlacesUnknown)
+		return nil, fmt.Errorf("%s of %s: %w", profile, c.fixed.name, errPlacesUnknown)
 	}
 	if !slices.Contains(table[i].Starts, start) {
-		return entry{}, fmt.Errorf("%w: %s starts at %v, not at %d", device.ErrNotSupported, profile, table[i].Starts, start)
+		return nil, fmt.Errorf("%w: %s starts at %v, not at %d", device.ErrNotSupported, profile, table[i].Starts, start)
 	}
-	return table[i], nil
+	return &table[i], nil
 }
 
 // errPlacesUnknown: an old driver says of a divided card only where slices start.
 var errPlacesUnknown = errors.New("the driver does not say where such a slice starts")
-
-// fullProfile is the compute instance that fills a GPU instance.
-func fullProfile(gi nvml.GpuInstance, e entry) (nvml.ComputeInstanceProfileInfo, error) {
-	for n := range nvml.COMPUTE_INSTANCE_PROFILE_COUNT {
-		p, ret := gi.GetComputeInstanceProfileInfo(n, nvml.COMPUTE_INSTANCE_ENGINE_PROFILE_SHARED)
-		if ret == nvml.SUCCESS && p.SliceCount == e.info.SliceCount {
-			return p, nil
-		}
-	}
-	return nvml.ComputeInstanceProfileInfo{}, fmt.Errorf("%w: no compute instance fills a slice of %s", device.ErrNotSupported, e.Name)
-}
 
 // Destroy implements device.Driver.
 func (d *Driver) Destroy(ctx context.Context, uuid string) error {

@@ -20,6 +20,35 @@ import (
 type entry struct {
 	gpu.Profile
 	info nvml.GpuInstanceProfileInfo
+	// parts are the compute instances that such a slice can have, the one that
+	// fills it first; nil: not read yet, since only a slice tells.
+	parts []nvml.ComputeInstanceProfileInfo
+}
+
+// readParts reads parts by a slice of the profile.
+func (e *entry) readParts(gi nvml.GpuInstance) error {
+	if e.parts != nil {
+		return nil
+	}
+	var parts []nvml.ComputeInstanceProfileInfo
+	for n := range nvml.COMPUTE_INSTANCE_PROFILE_COUNT {
+		p, ret := gi.GetComputeInstanceProfileInfo(n, nvml.COMPUTE_INSTANCE_ENGINE_PROFILE_SHARED)
+		if ret == nvml.ERROR_NOT_SUPPORTED || ret == nvml.ERROR_INVALID_ARGUMENT {
+			continue
+		}
+		if ret != nvml.SUCCESS {
+			return problem(ret, "read the compute instances of %s", e.Name)
+		}
+		p.InstanceCount = max(p.InstanceCount, 16) // room for the answer when they are listed
+		parts = append(parts, p)
+	}
+	i := slices.IndexFunc(parts, func(p nvml.ComputeInstanceProfileInfo) bool { return p.SliceCount == e.info.SliceCount })
+	if i < 0 {
+		return fmt.Errorf("%w: no compute instance fills a slice of %s", device.ErrNotSupported, e.Name)
+	}
+	parts[0], parts[i] = parts[i], parts[0]
+	e.parts = parts
+	return nil
 }
 
 // Profiles implements device.Driver.
