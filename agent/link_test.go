@@ -40,7 +40,7 @@ func TestJoin(t *testing.T) {
 	if again, err := Join(t.Context(), p.server.URL, "unused", "other", dir); err != nil || again != id {
 		t.Errorf("joining the same portal again: %+v %v", again, err)
 	}
-	if _, err := Join(t.Context(), "https://elsewhere.example", "t", "rack-1", dir); err == nil || !strings.Contains(err.Error(), "is already node rack-1 of") {
+	if _, err := Join(t.Context(), "https://elsewhere.example", "t", "rack-1", dir); err == nil || !strings.Contains(err.Error(), "is node rack-1 of") {
 		t.Errorf("joining another portal: %v", err)
 	}
 }

@@ -17,13 +17,14 @@ type tables struct {
 	devices device.Driver
 	log     *slog.Logger
 
-	mu   sync.Mutex
-	read map[string]bool // by UUID of the card: whole, so that it need not be read again
-	own  map[string][]gpu.Profile
+	mu     sync.Mutex
+	silent map[string]bool // by UUID of the card: it is said that its table cannot be read
+	read   map[string]bool // by UUID of the card: whole, so that it need not be read again
+	own    map[string][]gpu.Profile
 }
 
 func newTables(devices device.Driver, log *slog.Logger) *tables {
-	return &tables{devices: devices, log: log, read: map[string]bool{}, own: map[string][]gpu.Profile{}}
+	return &tables{devices: devices, log: log, silent: map[string]bool{}, read: map[string]bool{}, own: map[string][]gpu.Profile{}}
 }
 
 // see reads the table of each card that was not read before, and logs how it
@@ -40,9 +41,13 @@ func (t *tables) see(ctx context.Context, cards []device.Card) {
 		}
 		table, err := t.devices.Profiles(ctx, c.UUID)
 		if err != nil {
-			t.log.Warn("the card's table of slice profiles could not be read", "device", c.UUID, "error", err)
+			if !t.silent[c.UUID] {
+				t.log.Warn("the card's table of slice profiles cannot be read yet; Berth's is used", "device", c.UUID, "error", err)
+			}
+			t.silent[c.UUID] = true
 			continue
 		}
+		delete(t.silent, c.UUID)
 		t.read[c.UUID] = c.MIG || !slices.ContainsFunc(table, func(p gpu.Profile) bool { return p.Starts == nil })
 		if !model.Partitions() {
 			continue // Berth has no geometry for it, whatever its driver offers

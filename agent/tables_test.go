@@ -18,10 +18,14 @@ import (
 // until the card is divided.
 type otherTable struct {
 	*simulator.Simulator
-	old bool
+	old     bool
+	refuses *bool
 }
 
 func (o otherTable) Profiles(ctx context.Context, card string) ([]gpu.Profile, error) {
+	if *o.refuses {
+		return nil, device.ErrPermission
+	}
 	table, err := o.Simulator.Profiles(ctx, card)
 	if err != nil {
 		return nil, err
@@ -50,7 +54,8 @@ func TestDriversTable(t *testing.T) {
 				t.Fatal(err)
 			}
 			var log bytes.Buffer
-			tables := newTables(otherTable{sim, old}, slog.New(slog.NewTextHandler(&log, nil)))
+			refuses := true
+			tables := newTables(otherTable{sim, old, &refuses}, slog.New(slog.NewTextHandler(&log, nil)))
 			see := func() (card string) {
 				t.Helper()
 				cards, err := sim.Inventory(t.Context())
@@ -67,6 +72,17 @@ func TestDriversTable(t *testing.T) {
 				}
 				return cards[0].UUID
 			}
+			cards, err := sim.Inventory(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			for range 3 { // once a second, and said once for each card
+				tables.see(t.Context(), cards)
+			}
+			if n := strings.Count(log.String(), "cannot be read yet"); n != len(cards) {
+				t.Errorf("said %d times of %d cards", n, len(cards))
+			}
+			refuses = false
 			card := see()
 			if _, err := sim.Create(t.Context(), card, "1g.10gb", 0); err != nil {
 				t.Fatal(err)
