@@ -55,8 +55,8 @@ func TestLife(t *testing.T) {
 	p.put(desired(3, stop))
 	events = append(events, p.events(events[len(events)-1].Seq, is("i1", wire.PhaseStopped))...)
 	s = p.state()
-	if got := placements(s, card); len(got) != 0 || s.Devices[0].MIG {
-		t.Errorf("after the stop: %v, MIG %v", got, s.Devices[0].MIG)
+	if got := placements(s, card); len(got) != 0 || !s.Devices[0].MIG {
+		t.Errorf("after the stop: %v, MIG %v, want an A100 that stays ready for the next slice", got, s.Devices[0].MIG)
 	}
 	if o, _ := instanceOf(s, "i1"); o.Phase != wire.PhaseStopped || o.Run != 2 || len(o.Slices) != 0 {
 		t.Errorf("after the stop: %+v", o)
@@ -297,7 +297,7 @@ func TestForeignProcess(t *testing.T) {
 	}
 }
 
-// A card left in MIG mode, as Ampere is by a reboot, can be rented whole.
+// A card in MIG mode without slices, as Ampere stays after them, can be rented whole.
 func TestWholeOfACardInMIGMode(t *testing.T) {
 	n := newNode(t)
 	n.begin()
@@ -307,7 +307,7 @@ func TestWholeOfACardInMIGMode(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := n.sim.Lose(made.UUID); err != nil {
+	if err := n.sim.Destroy(t.Context(), made.UUID); err != nil {
 		t.Fatal(err)
 	}
 	if s := p.state(); !s.Devices[0].MIG {

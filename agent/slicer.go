@@ -62,7 +62,7 @@ func (s *slicer) create(ctx context.Context, instance string, w wire.Slice) erro
 			err := fmt.Errorf("device %s: %w: %s on it that Berth did not start", card.UUID, device.ErrInUse, describeProcesses(card.Processes))
 			return errors.Join(err, s.grants.drop(instance, w))
 		}
-		if card.MIG { // the last slice could not end it, or a reboot brought it back
+		if card.MIG { // it stayed in it after its last slice
 			if err := s.devices.Undivide(ctx, card.UUID); err != nil {
 				err = fmt.Errorf("make device %s undivided: %w", card.UUID, err)
 				return errors.Join(err, s.grants.drop(instance, w))

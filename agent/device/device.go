@@ -50,9 +50,11 @@ type Driver interface {
 	// ErrNotSupported, ErrResetRequired, ErrPermission or ErrLost.
 	Create(ctx context.Context, card, profile string, start int) (Slice, error)
 
-	// Destroy removes a slice by its UUID; absent is success. The card leaves MIG
-	// mode with its last slice, if it can now. It fails with ErrInUse while a
-	// process holds the slice, ErrPermission or ErrLost.
+	// Destroy removes a slice by its UUID; absent is success. With its last slice
+	// a card leaves MIG mode, if it can now and that costs no reset; one that has
+	// to be reset for it (Ampere) stays, ready for the next slice, until Undivide.
+	// It fails with ErrInUse while a process holds the slice, ErrPermission or
+	// ErrLost.
 	Destroy(ctx context.Context, slice string) error
 
 	// Undivide takes a card without slices out of MIG mode, in which nobody can

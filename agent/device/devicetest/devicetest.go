@@ -30,7 +30,7 @@ func Run(t *testing.T, open func(t *testing.T) Subject) {
 		"a slice comes where it was asked for":         explicitPlacement,
 		"a taken place and a full card are no room":    noRoom,
 		"what the card cannot do is not supported":     notSupported,
-		"MIG mode follows the slices":                  mode,
+		"MIG mode follows the slices, or stays":        mode,
 		"a held slice is not destroyed":                heldSlice,
 		"a held card is not divided":                   heldCard,
 		"destroying what is absent is success":         absent,
@@ -205,8 +205,14 @@ func mode(t *testing.T, r *run) {
 		t.Error("MIG mode ended while a slice is left")
 	}
 	r.destroy(t, b.UUID)
+	if mig := r.now(t).MIG; mig == r.model.ResetlessMIG {
+		t.Errorf("after the last slice the card is in MIG mode: %v; a change costs a reset: %v", mig, !r.model.ResetlessMIG)
+	}
+	if err := r.Driver.Undivide(r.ctx, r.card.UUID); err != nil {
+		t.Error(err)
+	}
 	if r.now(t).MIG {
-		t.Error("MIG mode outlived the last slice")
+		t.Error("undivided, the card is in MIG mode")
 	}
 }
 

@@ -43,6 +43,14 @@ type rig struct {
 	gpm     float64
 }
 
+// hopper is a card that changes its mode without a reset. Its table is Ampere's,
+// since the mock's own for Hopper is wrong.
+func hopper() gpus.Config {
+	c := gpus.A100_SXM4_40GB
+	c.Name = "NVIDIA H100 80GB HBM3"
+	return c
+}
+
 func newRig(t *testing.T, cards ...gpus.Config) *rig {
 	t.Helper()
 	s, err := server.New(server.WithGPUs(cards...))

@@ -62,7 +62,7 @@ func TestMode(t *testing.T) {
 		wantCalls(t, r)
 	})
 	t.Run("it ends with the last slice, or later", func(t *testing.T) {
-		r := newRig(t, gpus.A100_SXM4_40GB)
+		r := newRig(t, hopper())
 		d := r.open(t, t.TempDir(), io.Discard)
 		card := r.dev(0).UUID
 		s := create(t, d, card, "1g.5gb", 0)

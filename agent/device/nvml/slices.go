@@ -175,7 +175,7 @@ func (d *Driver) create(c *card, profile string, start int) (made live, err erro
 		return made, err
 	}
 	defer func() {
-		if err != nil && !before.now {
+		if err != nil && !before.now && c.fixed.model.ResetlessMIG {
 			d.logged("leave MIG mode again", d.leave(c))
 		}
 	}()
@@ -274,7 +274,7 @@ func (d *Driver) unmake(c *card, uuid string) error {
 		return errors.Join(err, again)
 	}
 	d.log.Info("slice destroyed", "device", c.uuid, "slice", place.String(), "uuid", uuid)
-	if len(c.live) == 0 {
+	if len(c.live) == 0 && c.fixed.model.ResetlessMIG {
 		d.logged("leave MIG mode", d.leave(c)) // Undivide comes back to it
 	}
 	return nil

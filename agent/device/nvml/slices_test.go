@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -19,7 +20,7 @@ import (
 // The whole way of a slice: the mode, the GPU instance at its place, read back, the
 // compute instance that fills it, and back in the other order.
 func TestOrder(t *testing.T) {
-	r := newRig(t, gpus.A100_SXM4_40GB)
+	r := newRig(t, hopper())
 	d := r.open(t, t.TempDir(), io.Discard)
 	card := r.dev(0).UUID
 	a := create(t, d, card, "3g.20gb", 4)
@@ -43,6 +44,28 @@ func TestOrder(t *testing.T) {
 	if c := inventory(t, d)[0]; c.MIG || len(c.Slices) != 0 {
 		t.Errorf("after destroying all %+v", c)
 	}
+}
+
+// Where a change of mode costs a reset, the card stays in it until it is asked to
+// leave.
+func TestModeStays(t *testing.T) {
+	r := newRig(t, gpus.A100_SXM4_40GB)
+	d := r.open(t, t.TempDir(), io.Discard)
+	card := r.dev(0).UUID
+	r.answer("CreateComputeInstance", nvml.ERROR_IN_USE)
+	if _, err := d.Create(t.Context(), card, "1g.5gb", 0); !errors.Is(err, device.ErrInUse) {
+		t.Error(err)
+	}
+	s := create(t, d, card, "1g.5gb", 0)
+	if err := d.Destroy(t.Context(), s.UUID); err != nil {
+		t.Error(err)
+	}
+	made := []string{"CreateGpuInstance 0@0+1", "CreateComputeInstance of 1 slices"}
+	wantCalls(t, r, slices.Concat([]string{"SetMigMode 1"}, made, []string{"GpuInstance.Destroy"}, made, []string{"ComputeInstance.Destroy", "GpuInstance.Destroy"})...)
+	if err := d.Undivide(t.Context(), card); err != nil {
+		t.Error(err)
+	}
+	wantCalls(t, r, "SetMigMode 0")
 }
 
 // Each answer at each step of a creation becomes the right error, and nothing stays.
@@ -69,7 +92,7 @@ func TestCreateFails(t *testing.T) {
 		"no UUID":               {"MIG GetUUID", nvml.ERROR_UNKNOWN, nil, []string{on, makeGI, makeCI, ci, gi, off}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := newRig(t, gpus.A100_SXM4_40GB)
+			r := newRig(t, hopper())
 			d := r.open(t, t.TempDir(), io.Discard)
 			inventory(t, d)
 			r.answer(tc.call, tc.ret)
@@ -134,7 +157,7 @@ func TestNotSupported(t *testing.T) {
 }
 
 func TestDestroyFails(t *testing.T) {
-	r := newRig(t, gpus.A100_SXM4_40GB)
+	r := newRig(t, hopper())
 	dir := t.TempDir()
 	d := r.open(t, dir, io.Discard)
 	card := r.dev(0).UUID

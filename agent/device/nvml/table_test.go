@@ -33,7 +33,7 @@ func TestOldDriver(t *testing.T) {
 	if _, err := d.Create(t.Context(), dev.UUID, "3g.20gb", 2); !errors.Is(err, device.ErrNotSupported) {
 		t.Error(err)
 	}
-	wantCalls(t, r, "SetMigMode 1", "SetMigMode 0")
+	wantCalls(t, r, "SetMigMode 1")
 	create(t, d, dev.UUID, "3g.20gb", 4)
 	if table, err := d.Profiles(t.Context(), dev.UUID); err != nil || table[0].Starts == nil {
 		t.Errorf("divided: %+v, %v", table, err)

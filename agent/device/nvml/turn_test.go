@@ -62,7 +62,7 @@ func TestHangingDriver(t *testing.T) {
 
 // Calls for one card come one after the other, whoever asks.
 func TestOneAfterTheOther(t *testing.T) {
-	r := newRig(t, gpus.A100_SXM4_40GB)
+	r := newRig(t, hopper())
 	d := r.open(t, t.TempDir(), io.Discard)
 	card := r.dev(0).UUID
 	d.patience = time.Minute

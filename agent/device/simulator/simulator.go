@@ -239,9 +239,7 @@ func (s *Simulator) Destroy(ctx context.Context, uuid string) error {
 	before := *c.kept
 	place := c.kept.Slices[i].Placement
 	c.kept.Slices = slices.Delete(slices.Clone(c.kept.Slices), i, i+1)
-	// On Ampere this and the way back reset the card, which is free of clients
-	// now; from Hopper on no reset is needed.
-	c.kept.MIG = len(c.kept.Slices) > 0
+	c.kept.MIG = len(c.kept.Slices) > 0 || !c.model.ResetlessMIG
 	if err := s.state.save(); err != nil {
 		*c.kept = before
 		return err
