@@ -29,6 +29,9 @@ type Driver struct {
 	host   host
 	cards  []*card // as the library counted them when the session began
 
+	// What the library here has; calling what it has not ends the program.
+	hasGPM, hasMemoryV2, hasNames bool
+
 	// name is what the library calls a profile of a card, by its enumeration.
 	name func(dev nvml.Device, profile int) (string, bool)
 	// patience is how long a reading waits for a card before it goes without.
@@ -61,11 +64,10 @@ func open(d *Driver) (*Driver, error) {
 	default:
 		return nil, problem(ret, "open NVML")
 	}
-	if err := d.list(); err != nil {
-		return nil, errors.Join(err, problem(d.lib.Shutdown(), "close NVML"))
-	}
-	if err := d.faults.forgetReboots(); err != nil {
-		return nil, errors.Join(err, problem(d.lib.Shutdown(), "close NVML"))
+	for _, begin := range []func() error{d.lookUp, d.list, d.faults.forgetReboots} {
+		if err := begin(); err != nil {
+			return nil, errors.Join(err, problem(d.lib.Shutdown(), "close NVML"))
+		}
 	}
 	var ctx context.Context
 	ctx, d.stop = context.WithCancel(context.Background())
@@ -74,6 +76,26 @@ func open(d *Driver) (*Driver, error) {
 		d.parts.Go(func() { d.follow(ctx) })
 	}
 	return d, nil
+}
+
+// lookUp finds out what the library has. go-nvml binds a function when it is first
+// called, and a missing one then ends the program.
+func (d *Driver) lookUp() error {
+	has := func(names ...string) bool {
+		return !slices.ContainsFunc(names, func(name string) bool { return d.lib.Extensions().LookupSymbol(name) != nil })
+	}
+	version, ret := d.lib.SystemGetDriverVersion()
+	if ret != nvml.SUCCESS {
+		return problem(ret, "read the driver's version")
+	}
+	if !has("nvmlDeviceGetMigMode", "nvmlDeviceCreateGpuInstanceWithPlacement", "nvmlComputeInstanceGetInfo_v2", "nvmlDeviceGetGpuInstanceId") {
+		return fmt.Errorf("NVIDIA's driver %s is too old: use R470 or later", version)
+	}
+	d.hasMemoryV2 = has("nvmlDeviceGetMemoryInfo_v2")
+	d.hasNames = has("nvmlDeviceGetGpuInstanceProfileInfoV")
+	d.hasGPM = has("nvmlGpmQueryDeviceSupport", "nvmlGpmSampleAlloc", "nvmlGpmMigSampleGet", "nvmlGpmMetricsGet", "nvmlGpmSampleFree")
+	d.log.Info("session with NVIDIA's driver", "driver", version, "gpm", d.hasGPM)
+	return nil
 }
 
 // list finds the cards. They are named by UUID from here on.
@@ -240,8 +262,9 @@ func (d *Driver) handle(c *card) (nvml.Device, error) {
 		f.pci = pciAddress(pci)
 		f.numa = d.host.numaNode(f.pci)
 	}
-	if gpm, ret := dev.GpmQueryDeviceSupport(); ret == nvml.SUCCESS {
-		f.gpm = gpm.IsSupportedDevice != 0
+	if d.hasGPM {
+		gpm, ret := dev.GpmQueryDeviceSupport()
+		f.gpm = ret == nvml.SUCCESS && gpm.IsSupportedDevice != 0
 	}
 	f.model, _ = gpu.Recognise(f.name)
 	c.dev, c.fixed, c.table = dev, f, nil

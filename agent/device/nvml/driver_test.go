@@ -145,3 +145,25 @@ func TestOpenFails(t *testing.T) {
 		})
 	}
 }
+
+// What an old library lacks is not called: that would end the program.
+func TestOldLibrary(t *testing.T) {
+	r := newRig(t, gpus.H100_SXM5_80GB)
+	r.LookupSymbolFunc = func(name string) error {
+		if strings.HasPrefix(name, "nvmlGpm") || name == "nvmlDeviceGetMemoryInfo_v2" {
+			return errors.New("undefined symbol")
+		}
+		return nil
+	}
+	dev := r.dev(0)
+	dev.GpmQueryDeviceSupportFunc, dev.GetMemoryInfo_v2Func, r.GpmSampleAllocFunc = nil, nil, nil // to call them panics
+	d := r.open(t, t.TempDir(), io.Discard)
+	if got, err := d.Sample(t.Context(), dev.UUID); err != nil || got.MemoryMiB == nil {
+		t.Errorf("%+v, %v", got, err)
+	}
+	r.LookupSymbolFunc = func(string) error { return errors.New("undefined symbol") }
+	old, err := open(&Driver{lib: r.Server, log: slog.New(slog.DiscardHandler), faults: faultsIn(t.TempDir())})
+	if err == nil || !strings.Contains(err.Error(), "too old: use R470") {
+		t.Errorf("%v, %v", old, err)
+	}
+}

@@ -26,7 +26,7 @@ func (d *Driver) Sample(ctx context.Context, uuid string) (device.Reading, error
 			return device.Reading{}, err
 		}
 		if c.uuid == uuid {
-			return sampleCard(dev)
+			return d.sampleCard(dev)
 		}
 		i := slices.IndexFunc(c.live, func(l live) bool { return l.UUID == uuid })
 		if i < 0 {
@@ -38,12 +38,12 @@ func (d *Driver) Sample(ctx context.Context, uuid string) (device.Reading, error
 
 // sampleCard reads a whole card. Each value stands for itself: one that the card
 // does not measure (utilisation in MIG mode) leaves the others.
-func sampleCard(dev nvml.Device) (r device.Reading, err error) {
+func (d *Driver) sampleCard(dev nvml.Device) (r device.Reading, err error) {
 	use, ret := dev.GetUtilizationRates()
 	if known(&err, ret, "read the utilisation") {
 		r.UtilizationPercent = ptr(float64(use.Gpu))
 	}
-	r.MemoryMiB = usedMemory(&err, dev)
+	r.MemoryMiB = d.usedMemory(&err, dev)
 	r.TemperatureC = temperature(&err, dev)
 	milliwatt, ret := dev.GetPowerUsage()
 	if known(&err, ret, "read the power") {
@@ -59,7 +59,7 @@ func (d *Driver) sampleSlice(c *card, l live) (r device.Reading, err error) {
 	if l.dev == nil {
 		return r, err
 	}
-	r.MemoryMiB = usedMemory(&err, l.dev)
+	r.MemoryMiB = d.usedMemory(&err, l.dev)
 	if c.fixed.gpm {
 		m := c.meters[l.UUID]
 		if m == nil {
@@ -91,9 +91,11 @@ func temperature(err *error, dev nvml.Device) *float64 {
 
 // usedMemory leaves out what the driver has reserved for itself, where it says how
 // much that is (R510 and later).
-func usedMemory(err *error, dev nvml.Device) *int64 {
-	if m, ret := dev.GetMemoryInfo_v2(); ret == nvml.SUCCESS {
-		return ptr(int64((m.Used - min(m.Used, m.Reserved)) >> 20))
+func (d *Driver) usedMemory(err *error, dev nvml.Device) *int64 {
+	if d.hasMemoryV2 {
+		if m, ret := dev.GetMemoryInfo_v2(); ret == nvml.SUCCESS {
+			return ptr(int64((m.Used - min(m.Used, m.Reserved)) >> 20))
+		}
 	}
 	m, ret := dev.GetMemoryInfo()
 	if !known(err, ret, "read the memory") {

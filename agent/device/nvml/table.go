@@ -102,8 +102,11 @@ func (d *Driver) readTable(c *card) ([]entry, error) {
 			SM: int(info.MultiprocessorCount), CopyEngines: int(info.CopyEngineCount), Decoders: int(info.DecoderCount), Encoders: int(info.EncoderCount),
 			JPEG: int(info.JpegCount), OFA: int(info.OfaCount), ProfileID: int(info.Id), NVMLEnum: n,
 		}}
-		var named bool
-		if e.Name, named = d.name(dev, n); !named {
+		named := false
+		if d.hasNames {
+			e.Name, named = d.name(dev, n)
+		}
+		if !named {
 			e.Name = profileName(n, e.ComputeSlices, e.MemoryMiB, c.fixed.memoryMiB)
 		}
 		// The driver's count of instances is wrong on A30, as mig-parted notes.
