@@ -7,6 +7,9 @@ import (
 	"testing"
 
 	"berth/api"
+	"berth/fleet"
+	"berth/gpu"
+	"berth/models"
 	"berth/money"
 )
 
@@ -50,4 +53,18 @@ func TestShares(t *testing.T) {
 	w.signUp("bob@example.org").get("/api/v1/offers?sku=a100-80gb.ts4").wants(t, http.StatusOK, `"available":0`)
 	op.get(page).wants(t, http.StatusOK, "2 of 4 shares sold")
 	op.post(page+"/devices/GPU-0/sharing", "sharing", "none").wants(t, http.StatusConflict, "Nothing was changed.")
+}
+
+// What cannot be told apart from the neighbours is named so, and memory is drawn
+// against all that there is.
+func TestSharesLive(t *testing.T) {
+	m, p, err := gpu.SKU{Model: "rtx4090", Profile: "ts4", Count: 1}.Slice()
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := fleet.InstanceView{Slices: []fleet.SliceView{{Lease: models.Lease{Profile: p.Name, Size: 1, MemoryMiB: p.MemoryMiB}, Model: m}}}
+	charts := liveView(instanceFacts{in: in}).Charts
+	if u, mem, w := charts[0], charts[1], charts[3]; u.Right != "of the whole card only" || w.Right != u.Right || mem.Top != 24564 || mem.Unit != " of 24,564 MiB, shared" {
+		t.Errorf("%+v", charts)
+	}
 }
