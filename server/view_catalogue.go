@@ -56,6 +56,9 @@ func skuCard(c money.Currency, o fleet.Offer) web.SKUCard {
 		PerHour: perHour(c, o.PricePerHour), PerSecond: perSecond(c, o.PricePerHour),
 		CanLaunch: o.Available > 0, Simulated: o.Simulated,
 	}
+	if o.Model.Share.N > 0 {
+		card.MemoryUnit = "MiB fair part"
+	}
 	card.Bar, card.Left, card.Right = skuBar(o.Model, o.Profile)
 	card.Free, card.FreeTone = free(o)
 	return card

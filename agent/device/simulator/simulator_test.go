@@ -1,6 +1,7 @@
 package simulator
 
 import (
+	"crypto/rand"
 	"errors"
 	"log/slog"
 	"os"
@@ -37,8 +38,9 @@ func TestConformance(t *testing.T) {
 				return devicetest.Subject{
 					Driver: s,
 					Occupy: func(t *testing.T, uuid string) func() {
-						s.Occupy(uuid, "test")
-						return func() { s.Vacate(uuid, "test") }
+						holder := rand.Text()
+						s.Occupy(uuid, holder)
+						return func() { s.Vacate(uuid, holder) }
 					},
 					Reopen: func(t *testing.T) device.Driver { return open(t, dir) },
 				}
