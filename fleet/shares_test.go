@@ -163,6 +163,22 @@ func TestSharingExcludesSlices(t *testing.T) {
 	}
 }
 
+// An agent from before shares is not asked for any.
+func TestSharesOfAnOlderAgent(t *testing.T) {
+	w := newWorld(t, storetest.SQLite(t))
+	b := w.join("kestrel", cards("rtx4090", "GPU-a")...)
+	b.host.Sharing = nil
+	b.connect()
+	if list, err := w.fleet.Offers(w.ctx, "", w.now); err != nil || len(list) != 1 || list[0].SKU.ID != "rtx4090" || list[0].Available != 1 {
+		t.Errorf("%+v, %v", list, err)
+	}
+	acc := w.account("acc_a", 100*money.Unit)
+	if _, err := w.fleet.Launch(w.ctx, w.order(acc, "rtx4090.ts4"), w.now); code(err) != "no_capacity" {
+		t.Error(err)
+	}
+	w.launch(w.order(acc, "rtx4090"))
+}
+
 // TestSharesNeverTooMany launches and ends whole cards and shares of several accounts
 // in any order: there is never more on a card than it has, and what is offered to
 // an account is what it can launch.

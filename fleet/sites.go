@@ -52,6 +52,9 @@ func (s *Service) sites(tx *store.Tx) ([]site, error) {
 				continue
 			}
 			st.devices++
+			if !slices.Contains(host.Sharing, gpu.TimeShare) {
+				d.Sharing = models.SharingNone // it would be asked for what it does not know
+			}
 			if m, err := d.GPU(); err == nil && d.State == models.DeviceOK {
 				st.cards = append(st.cards, card{device: d, model: m, used: usedOn(d, held[d.UUID]), holders: holders[d.UUID]})
 			}

@@ -29,14 +29,15 @@ func (s Share) Name() string {
 	if s.N == 0 {
 		return ""
 	}
-	return sharePrefix + strconv.Itoa(s.N)
+	return TimeShare + strconv.Itoa(s.N)
 }
 
-const sharePrefix = "ts"
+// TimeShare is the kind of a share: it begins its name.
+const TimeShare = "ts"
 
 // ParseShare reads what Name writes. It fails with ErrNoShare.
 func ParseShare(name string) (Share, error) {
-	number, ok := strings.CutPrefix(name, sharePrefix)
+	number, ok := strings.CutPrefix(name, TimeShare)
 	n, err := strconv.Atoi(number)
 	if s := (Share{N: n}); ok && err == nil && n >= 2 && n <= MaxShares && s.Name() == name {
 		return s, nil
