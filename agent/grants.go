@@ -134,6 +134,11 @@ func (g *grants) write(changed map[string][]heldSlice) error {
 	return nil
 }
 
+// on returns what is held of a card.
+func (g *grants) on(card string) []heldSlice {
+	return slices.DeleteFunc(g.all(), func(h heldSlice) bool { return h.DeviceUUID != card })
+}
+
 // all returns every grant of every instance.
 func (g *grants) all() []heldSlice {
 	g.mu.Lock()
@@ -149,11 +154,20 @@ func same(a, b wire.Slice) bool {
 	return a.DeviceUUID == b.DeviceUUID && a.Placement == b.Placement
 }
 
-// overlap reports whether two slices share a unit. A whole card shares with all.
+// overlap reports whether two slices are in each other's way: they have a unit in
+// common, or one is a whole card, or one is a share of a card and the other is not
+// one of the same kind.
 func overlap(a, b wire.Slice) bool {
 	if a.DeviceUUID != b.DeviceUUID {
 		return false
 	}
 	p, q := a.Placement, b.Placement
-	return p.Profile == gpu.Whole || q.Profile == gpu.Whole || p.Start < q.Start+q.Size && q.Start < p.Start+p.Size
+	if (undivided(p) || undivided(q)) && p.Profile != q.Profile {
+		return true
+	}
+	return p.Profile == gpu.Whole || p.Start < q.Start+q.Size && q.Start < p.Start+p.Size
 }
+
+// undivided tells whether a grant is of the card itself, whole or shared by turns:
+// nothing is made on the device for it.
+func undivided(p gpu.Placement) bool { return p.Profile == gpu.Whole || gpu.IsShare(p.Profile) }

@@ -14,6 +14,7 @@ import (
 
 	"berth/agent/device"
 	"berth/agent/runtime"
+	"berth/gpu"
 	"berth/wire"
 )
 
@@ -33,7 +34,7 @@ func bootID() (string, error) {
 // describeHost says what the node has to sell beside its devices, and how it
 // runs instances. With simulated devices the host is simulated too.
 func describeHost(ctx context.Context, name, dir string, images []string, rt runtime.Driver, devices device.Driver) (wire.Host, error) {
-	host := wire.Host{Name: name, Runtime: describeRuntime(rt.Probe(ctx), images)}
+	host := wire.Host{Name: name, Runtime: describeRuntime(rt.Probe(ctx), images), Sharing: []string{gpu.TimeShare}}
 	var uts unix.Utsname
 	if err := unix.Uname(&uts); err != nil {
 		return host, fmt.Errorf("uname: %w", err)

@@ -193,7 +193,7 @@ func (l *layouts) steps(ctx context.Context, card string, layout []gpu.Placement
 	}
 	for _, p := range layout {
 		s := wire.Slice{DeviceUUID: card, Placement: p}
-		if p.Profile != gpu.Whole && !slices.ContainsFunc(l.slicer.grants.all(), func(h heldSlice) bool {
+		if !undivided(p) && !slices.ContainsFunc(l.slicer.grants.all(), func(h heldSlice) bool {
 			return overlap(h.Slice, s) && !slices.ContainsFunc(remove, func(r heldSlice) bool { return same(r.Slice, h.Slice) })
 		}) {
 			create = append(create, heldSlice{Slice: s})

@@ -7,6 +7,7 @@ import (
 
 	"berth/agent/device"
 	"berth/agent/runtime"
+	"berth/gpu"
 	"berth/wire"
 )
 
@@ -111,7 +112,11 @@ func (s *sampler) sample(ctx context.Context, seq int64) wire.Tick {
 		var readings []device.Reading
 		for _, h := range sup.slicer.grants.of(o.ID) {
 			if h.UUID != "" {
-				readings = append(readings, s.read(ctx, h.UUID))
+				r := s.read(ctx, h.UUID)
+				if gpu.IsShare(h.Placement.Profile) {
+					r = s.ofShare(h.UUID, o.ID, r)
+				}
+				readings = append(readings, r)
 			}
 		}
 		total := together(readings)
@@ -129,6 +134,19 @@ func (s *sampler) read(ctx context.Context, uuid string) device.Reading {
 		return device.Reading{}
 	}
 	return r
+}
+
+// ofShare is what a card's reading says of one that has a share of it: how hot it
+// is. Utilisation and power are the neighbours' too; the memory of its own programs
+// is known where the device tells whose it is.
+func (s *sampler) ofShare(card, instance string, of device.Reading) device.Reading {
+	out := device.Reading{TemperatureC: of.TemperatureC}
+	if f, ok := s.devices.(device.Follower); ok && of.MemoryMiB != nil {
+		if used, held := f.Used(card, instance); held {
+			out.MemoryMiB = &used
+		}
+	}
+	return out
 }
 
 // together joins the readings of an instance's devices: mean utilisation, all

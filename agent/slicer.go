@@ -53,12 +53,12 @@ func (s *slicer) create(ctx context.Context, instance string, w wire.Slice) erro
 	if err != nil {
 		return err
 	}
-	if w.Placement.Profile == gpu.Whole {
+	if undivided(w.Placement) {
 		if n := len(card.Slices); n > 0 {
 			err := fmt.Errorf("device %s: %w: %d slice(s) are on it that Berth has not granted", card.UUID, device.ErrInUse, n)
 			return errors.Join(err, s.grants.drop(instance, w))
 		}
-		if fresh && len(card.Processes) > 0 {
+		if fresh && len(card.Processes) > 0 && len(s.grants.on(card.UUID)) == 1 { // its own
 			err := fmt.Errorf("device %s: %w: %s on it that Berth did not start", card.UUID, device.ErrInUse, describeProcesses(card.Processes))
 			return errors.Join(err, s.grants.drop(instance, w))
 		}
@@ -136,7 +136,11 @@ next:
 	for _, h := range s.grants.of(instance) {
 		for _, c := range cards {
 			if c.UUID == h.UUID {
-				given = append(given, runtime.DeviceGrant{UUID: c.UUID, Name: c.Name, MemoryMiB: int64(c.MemoryMiB), Node: c.Node, Nodes: c.Nodes})
+				grant := runtime.DeviceGrant{UUID: c.UUID, Name: c.Name, MemoryMiB: int64(c.MemoryMiB), Node: c.Node, Nodes: c.Nodes}
+				if h.Placement.Profile != gpu.Whole { // a share: its fair part, which nothing holds its neighbours to
+					grant.Profile, grant.MemoryMiB = h.Placement.Profile, int64(h.MemoryMiB)
+				}
+				given = append(given, grant)
 				continue next
 			}
 			for _, d := range c.Slices {
@@ -193,7 +197,7 @@ func (s *slicer) destroy(ctx context.Context, instance string, h heldSlice) erro
 			uuid = d.UUID
 		}
 	}
-	if uuid != "" && h.Placement.Profile != gpu.Whole {
+	if uuid != "" && !undivided(h.Placement) {
 		switch err := s.devices.Destroy(ctx, uuid); {
 		case errors.Is(err, device.ErrLost): // its slices go with the reset that it needs
 			s.log.Error("the device is lost, its slice is given up", "instance", instance, "device", h.DeviceUUID, "slice", h.Placement.String(), "error", err)

@@ -278,13 +278,21 @@ type RetiredNode struct {
 
 // Device is one accelerator.
 type Device struct {
-	UUID   string        `json:"uuid"`
-	Model  string        `json:"model"`
-	Node   string        `json:"node"`
-	State  string        `json:"state"`
-	Detail string        `json:"detail" doc:"Why it is not sold, if it is not"`
-	Slices []DeviceSlice `json:"slices"`
-	Layout []Placement   `json:"layout" doc:"The slices it is divided into and sold in; empty: made as they are asked for"`
+	UUID    string        `json:"uuid"`
+	Model   string        `json:"model"`
+	Node    string        `json:"node"`
+	State   string        `json:"state"`
+	Detail  string        `json:"detail" doc:"Why it is not sold, if it is not"`
+	Slices  []DeviceSlice `json:"slices"`
+	Layout  []Placement   `json:"layout" doc:"The slices it is divided into and sold in; empty: made as they are asked for"`
+	Sharing string        `json:"sharing" doc:"The shares it is sold in beside whole, such as ts4; none: it is not shared"`
+	Mixed   bool          `json:"mixed" doc:"Its shares may be of several accounts"`
+}
+
+// NewSharing asks for a card to be shared so from now on.
+type NewSharing struct {
+	Sharing string `json:"sharing" maxLength:"20" doc:"ts2 to ts16: that many time shares; none: not shared; empty: as is usual for the model"`
+	Mixed   bool   `json:"mixed,omitempty" doc:"Its shares may be of several accounts, which can then disturb each other"`
 }
 
 // Placement is a slice in its place on a card, in memory slices.

@@ -185,7 +185,9 @@ func describe(id string, mode models.BillingMode) (text, share string) {
 	text = m.Name
 	if p.Name != gpu.Whole {
 		text += " · " + p.Name
-		share = fmt.Sprintf("%d/%d compute, %d/%d memory", p.ComputeSlices, m.ComputeSlices, p.MemorySlices, m.MemorySlices)
+		if share = fmt.Sprintf("1 of %d time shares", m.Share.N); m.Share.N == 0 {
+			share = fmt.Sprintf("%d/%d compute, %d/%d memory", p.ComputeSlices, m.ComputeSlices, p.MemorySlices, m.MemorySlices)
+		}
 	}
 	if sku.Count > 1 {
 		text = fmt.Sprintf("%d × %s", sku.Count, text)

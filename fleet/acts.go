@@ -78,9 +78,9 @@ func (s *Service) start(ctx context.Context, account models.AccountID, id models
 		if err != nil {
 			return err
 		}
-		l, err := s.pools.place(sites, request{sku: sku, node: in.NodeID})
+		l, err := s.pools.place(sites, request{sku: sku, node: in.NodeID, account: in.AccountID})
 		if err != nil {
-			return s.fullProblem(tx, err, sites, sku, in)
+			return s.fullProblem(tx, err, openTo(sites, in.AccountID), sku, in)
 		}
 		price, err := s.bill.PriceAt(tx, in.SKU, in.BillingMode, at)
 		if err != nil {

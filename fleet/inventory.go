@@ -195,7 +195,7 @@ func (s *Service) putDevices(tx *store.Tx, node models.NodeID, st wire.State, sl
 		}
 		d := deviceOf(node, r)
 		d.Slices = heldOn(d, st.Instances)
-		d.Layout = before.Layout
+		d.Layout, d.Sharing, d.Mixed = before.Layout, before.Sharing, before.Mixed
 		if found && !slicesToo {
 			d.Slices = before.Slices
 		}
@@ -261,7 +261,7 @@ func skusOf(st wire.State) (out []gpu.SKU) {
 			continue
 		}
 		seen[m.ID] = true
-		for _, p := range m.Sold() {
+		for _, p := range m.Usual() {
 			out = append(out, gpu.SKUFor(m.ID, p.Name, 1))
 		}
 	}

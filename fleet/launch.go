@@ -83,9 +83,9 @@ func (s *Service) launch(tx *store.Tx, o Order, sku gpu.SKU, at models.Instant) 
 	if err != nil {
 		return in, err
 	}
-	l, err := s.pools.place(sites, request{sku: sku, image: o.Image, diskGiB: o.DiskGiB})
+	l, err := s.pools.place(sites, request{sku: sku, image: o.Image, diskGiB: o.DiskGiB, account: o.Account})
 	if err != nil {
-		return in, withAlternatives(err, sites, sku)
+		return in, withAlternatives(err, openTo(sites, o.Account), sku)
 	}
 	if _, err := tx.LockNode(l.site.node.ID); err != nil {
 		return in, err

@@ -62,7 +62,10 @@ func planLayout(tx *store.Tx, uuid string, profiles []string) (plan LayoutPlan, 
 		return plan, err
 	}
 	plan = LayoutPlan{Device: d, Layout: []gpu.Placement{}}
-	if plan.Model, err = d.GPU(); err != nil || !plan.Model.Partitions() {
+	if plan.Model, err = d.GPU(); err == nil && plan.Model.Share.N > 0 {
+		return plan, models.Fieldset{"profiles": fmt.Sprintf("%s is sold in time shares, so it cannot be divided: say first that it is not shared.", d.Name)}.Problem()
+	}
+	if err != nil || !plan.Model.Partitions() {
 		return plan, models.Fieldset{"profiles": fmt.Sprintf("%s cannot be divided.", d.Name)}.Problem()
 	}
 	now, err := heldOf(tx, d)

@@ -144,7 +144,7 @@ func TestWhatIsSold(t *testing.T) {
 	if images, err := w.fleet.Images(w.ctx); err != nil || len(images) != 1 || images[0] != "host" {
 		t.Errorf("%v, %v", images, err)
 	}
-	landing, err := w.fleet.Preview(w.ctx, "a100-80gb.1g.10gb")
+	landing, err := w.fleet.Preview(w.ctx, "", "a100-80gb.1g.10gb")
 	w.must(err)
 	if landing.Node.Name != "gannet" || len(landing.Slices) != 1 || landing.Why == "" || landing.MaxDiskGiB != 4000 || len(landing.Images) != 1 {
 		t.Errorf("%+v", landing)
@@ -153,10 +153,10 @@ func TestWhatIsSold(t *testing.T) {
 	if n := w.available("a100-80gb.1g.10gb"); n != 0 {
 		t.Errorf("%d on a node that is away", n)
 	}
-	if _, err := w.fleet.Preview(w.ctx, "a100-80gb.1g.10gb"); code(err) != "no_capacity" {
+	if _, err := w.fleet.Preview(w.ctx, "", "a100-80gb.1g.10gb"); code(err) != "no_capacity" {
 		t.Error(err)
 	}
-	if _, err := w.fleet.Preview(w.ctx, "nonsense"); code(err) != "invalid" {
+	if _, err := w.fleet.Preview(w.ctx, "", "nonsense"); code(err) != "invalid" {
 		t.Error(err)
 	}
 	b.sendTick() // the link lives after all

@@ -53,7 +53,14 @@ func OfferID(sku string, mode models.BillingMode) string { return sku + ":" + st
 // price now, with how many can really be placed now by the geometry of healthy
 // cards on online nodes. A SKU without a price is left out. sku narrows to one id
 // (which may have a count, such as "h100-80gb.x4"); an unknown one gives none.
-func (s *Service) Offers(ctx context.Context, sku string, at models.Instant) (list []Offer, err error) {
+// They are those to somebody who has nothing rented yet; see OffersTo.
+func (s *Service) Offers(ctx context.Context, sku string, at models.Instant) ([]Offer, error) {
+	return s.OffersTo(ctx, "", sku, at)
+}
+
+// OffersTo is Offers as they are to an account: more shares of a card that it has
+// one of, and none of those that others have.
+func (s *Service) OffersTo(ctx context.Context, account models.AccountID, sku string, at models.Instant) (list []Offer, err error) {
 	err = s.st.View(ctx, func(tx *store.Tx) error {
 		sites, err := s.sites(tx)
 		if err != nil {
@@ -63,7 +70,7 @@ func (s *Service) Offers(ctx context.Context, sku string, at models.Instant) (li
 		if err != nil {
 			return err
 		}
-		list = s.offers(sites, prices, sku)
+		list = s.offers(openTo(sites, account), prices, sku)
 		return nil
 	})
 	return list, err
@@ -117,7 +124,7 @@ func (s *Service) offers(sites []site, prices map[string]money.Rate, only string
 // sold lists the SKUs of the models that sites have.
 func sold(sites []site) (out []gpu.SKU) {
 	for _, m := range soldModels(sites) {
-		for _, p := range m.Sold() {
+		for _, p := range soldOf(sites, m) {
 			out = append(out, gpu.SKUFor(m.ID, p.Name, 1))
 		}
 	}
@@ -156,9 +163,9 @@ func (s *Service) Images(ctx context.Context) (list []string, err error) {
 	return list, err
 }
 
-// Preview says where a SKU would go now. It fails with an Invalid Problem for an
+// Preview says where a SKU would go now for an account. It fails with an Invalid Problem for an
 // unknown SKU, and a NoCapacity Problem with alternatives.
-func (s *Service) Preview(ctx context.Context, id string) (out Landing, err error) {
+func (s *Service) Preview(ctx context.Context, account models.AccountID, id string) (out Landing, err error) {
 	sku, err := gpu.ParseSKU(id)
 	if err != nil {
 		return out, models.Fieldset{"sku": fmt.Sprintf("There is no %q: choose one from the catalogue.", clip(id))}.Problem()
@@ -168,9 +175,9 @@ func (s *Service) Preview(ctx context.Context, id string) (out Landing, err erro
 		if err != nil {
 			return err
 		}
-		l, err := s.pools.place(sites, request{sku: sku, diskGiB: 1})
+		l, err := s.pools.place(sites, request{sku: sku, diskGiB: 1, account: account})
 		if err != nil {
-			return withAlternatives(err, sites, sku)
+			return withAlternatives(err, openTo(sites, account), sku)
 		}
 		out = Landing{Node: l.site.node, Why: l.why, MaxDiskGiB: l.site.freeDisk, Images: l.site.host.Runtime.Images, Simulated: l.site.host.Simulated}
 		out.MilliCPU, out.MemoryMiB = l.host()

@@ -25,9 +25,10 @@ type site struct {
 
 // card is a device with what lies on it, leased or only reported.
 type card struct {
-	device models.Device
-	model  gpu.Model
-	used   []gpu.Placement
+	device  models.Device
+	model   gpu.Model
+	used    []gpu.Placement
+	holders []models.AccountID // of what is leased
 }
 
 // title names a card for people.
@@ -53,6 +54,7 @@ type request struct {
 	image   string        // empty: any
 	diskGiB int           // 0: none needed (it is there already)
 	node    models.NodeID // empty: any
+	account models.AccountID
 }
 
 // landing is where a request goes.
@@ -95,7 +97,7 @@ func (p *pools) place(sites []site, r request) (landing, error) {
 	if err != nil {
 		return landing{}, err
 	}
-	able, err := eligible(sites, r)
+	able, err := eligible(openTo(sites, r.account), r)
 	if err != nil {
 		return landing{}, err
 	}
@@ -115,6 +117,9 @@ func (p *pools) place(sites []site, r request) (landing, error) {
 	}
 	if len(options) == 0 {
 		_, _, _, why := gpu.Choose(offersOf(able, model), profile)
+		if model.Share.N > 0 && closedToSome(sites, r.account, model) {
+			why += ", or a card of which another account has a share: those are not mixed"
+		}
 		if r.sku.Count > 1 {
 			why = fmt.Sprintf("it needs %d different cards that work together on one node, and the best has %d with room", r.sku.Count, most)
 		}
@@ -339,7 +344,7 @@ func alternatives(sites []site, wanted gpu.SKU) []string {
 	}
 	var options []option
 	for _, model := range soldModels(sites) {
-		for _, profile := range model.Sold() {
+		for _, profile := range soldOf(sites, model) {
 			sku := gpu.SKUFor(model.ID, profile.Name, 1)
 			for _, s := range sites {
 				if n, _ := countFit(s, sku, model, profile); n > 0 && s.node.Sells() && sku.ID != wanted.ID {

@@ -31,8 +31,10 @@ func (s *Service) sites(tx *store.Tx) ([]site, error) {
 		return nil, err
 	}
 	held := map[string][]gpu.Placement{}
+	holders := map[string][]models.AccountID{}
 	for _, l := range leases {
 		held[l.DeviceUUID] = append(held[l.DeviceUUID], l.Placement())
+		holders[l.DeviceUUID] = append(holders[l.DeviceUUID], l.AccountID)
 	}
 	byNode := map[models.NodeID][]models.Device{}
 	for _, d := range devices {
@@ -50,8 +52,11 @@ func (s *Service) sites(tx *store.Tx) ([]site, error) {
 				continue
 			}
 			st.devices++
+			if !slices.Contains(host.Sharing, gpu.TimeShare) {
+				d.Sharing = models.SharingNone // it would be asked for what it does not know
+			}
 			if m, err := d.GPU(); err == nil && d.State == models.DeviceOK {
-				st.cards = append(st.cards, card{device: d, model: m, used: usedOn(d, held[d.UUID])})
+				st.cards = append(st.cards, card{device: d, model: m, used: usedOn(d, held[d.UUID]), holders: holders[d.UUID]})
 			}
 		}
 		out = append(out, st)

@@ -145,6 +145,9 @@ func viewInstances(tx *store.Tx, list []models.Instance) ([]InstanceView, error)
 	for _, l := range own {
 		v := SliceView{Lease: l, Device: devices[l.DeviceUUID]}
 		v.Model, _ = v.Device.GPU() // a card of unknown model is shown by name alone
+		if share, err := gpu.ParseShare(l.Profile); err == nil {
+			v.Model = v.Model.WithShare(share) // also if the card is shared otherwise since
+		}
 		for _, o := range around {
 			if o.DeviceUUID == l.DeviceUUID && o.ID != l.ID {
 				v.Others = append(v.Others, o.Placement())

@@ -208,7 +208,7 @@ func (w *world) join(name string, devices ...wire.Device) *box {
 		devices[i].Index = i
 	}
 	b := &box{world: w, id: models.NodeID(got.NodeID), devices: devices, has: map[string]*wire.Observed{},
-		host: wire.Host{Name: name, MilliCPU: 64_000, MemoryMiB: 512 << 10, DiskGiB: 4000, Simulated: true, Runtime: wire.Runtime{Driver: "sandbox", Images: []string{"host"}}}}
+		host: wire.Host{Name: name, MilliCPU: 64_000, MemoryMiB: 512 << 10, DiskGiB: 4000, Simulated: true, Sharing: []string{gpu.TimeShare}, Runtime: wire.Runtime{Driver: "sandbox", Images: []string{"host"}}}}
 	b.connect()
 	return b
 }

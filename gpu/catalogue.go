@@ -183,6 +183,9 @@ func newModel(card cardRow, fact factRow) Model {
 	if fact.NVLink != nil {
 		m.NVLink = fact.NVLink.Form
 	}
+	if m.Class == "consumer" {
+		m.DefaultShare = Share{N: 4}
+	}
 	m.GPM = architecture == "Hopper" || architecture == "Blackwell"
 	return m
 }

@@ -81,6 +81,10 @@ func Choose(cards []Card, p Profile) (index, start int, ok bool, why string) {
 		return -1, 0, false, fmt.Sprintf("%s fits on none of %d cards: %d rented whole, %d with slices in the way", p.Name, have, rentedWhole, have-rentedWhole)
 	case p.Name == Whole:
 		why = fmt.Sprintf("card %s is untouched", best.key)
+	case IsShare(p.Name) && best.untouched:
+		why = fmt.Sprintf("no card already shared has room for %s, so %s, untouched until now, is opened", p.Name, best.key)
+	case IsShare(p.Name):
+		why = fmt.Sprintf("%s is shared already and the fullest with room for %s: untouched cards stay whole", best.key, p.Name)
 	case best.untouched:
 		why = fmt.Sprintf("no card already in slices has room for %s, so %s, untouched until now, is opened at memory slice %d", p.Name, best.key, start+1)
 	default:

@@ -51,12 +51,13 @@ func span(start, size int) mask { return (1<<size - 1) << start }
 // full is every unit of the card.
 func (m Model) full() mask { return span(0, m.units()) }
 
-// taken is the units that used covers. A placement that makes no sense on this
-// card takes all of it: better to sell nothing than the same memory twice.
+// taken is the units that used covers. A whole card is all of it, however many
+// units it was counted as when it was rented. So is a placement that makes no sense
+// on this card: better to sell nothing than the same memory twice.
 func (m Model) taken(used []Placement) mask {
 	var t mask
 	for _, u := range used {
-		if u.Start < 0 || u.Size <= 0 || u.Start+u.Size > m.units() {
+		if u.Profile == Whole || u.Start < 0 || u.Size <= 0 || u.Start+u.Size > m.units() {
 			return m.full()
 		}
 		t |= span(u.Start, u.Size)

@@ -51,6 +51,9 @@ type Model struct {
 	ComputeSlices int       // compute slices
 	Profiles      []Profile // every profile of the vendor's table; not to be changed
 
+	Share        Share // how this card is shared; see WithShare
+	DefaultShare Share // how a card of the model is shared unless its operator says otherwise
+
 	ResetlessMIG bool // the mode changes without a reset (Hopper and later)
 	ModePersists bool // the mode outlives a reboot (Ampere); instances never do
 	GPM          bool // per-slice utilisation can be read (Hopper and later)
@@ -93,8 +96,8 @@ func (p Profile) At(start int) Placement {
 	return Placement{Profile: p.Name, Start: start, Size: p.Units}
 }
 
-// Partitions reports whether cards of this model can be divided.
-func (m Model) Partitions() bool { return len(m.Profiles) > 0 }
+// Partitions reports whether cards of this model can be divided in hardware.
+func (m Model) Partitions() bool { return len(m.Profiles) > 0 && m.Share.N == 0 }
 
 // Profile finds a profile by name; Whole is one of every model. It fails with
 // ErrUnknownProfile.
@@ -107,7 +110,7 @@ func (m Model) Profile(name string) (Profile, error) {
 			return m.Profiles[i], nil
 		}
 	}
-	if !m.Partitions() {
+	if len(m.Profiles) == 0 {
 		return Profile{}, fmt.Errorf("%w %q: %s cannot be divided; use %q", ErrUnknownProfile, name, m.Name, Whole)
 	}
 	var known []string

@@ -90,6 +90,8 @@ func TestSKU(t *testing.T) {
 		{"h100-80gb.x4", SKU{"h100-80gb.x4", "h100-80gb", Whole, 4}, "4 × H100 80GB", 4 * 81559},
 		{"h100-80gb.3g.40gb.x2", SKU{"h100-80gb.3g.40gb.x2", "h100-80gb", "3g.40gb", 2}, "2 × H100 80GB 3g.40gb", 2 * 40448},
 		{"rtx4090", SKU{"rtx4090", "rtx4090", Whole, 1}, "RTX 4090", 24564},
+		{"rtx4090.ts4", SKU{"rtx4090.ts4", "rtx4090", "ts4", 1}, "RTX 4090 ts4", 6141},
+		{"a100-80gb.ts16.x2", SKU{"a100-80gb.ts16.x2", "a100-80gb", "ts16", 2}, "2 × A100 80GB ts16", 2 * 5120},
 	} {
 		got, err := ParseSKU(tc.id)
 		if err != nil || got != tc.want {
@@ -101,7 +103,7 @@ func TestSKU(t *testing.T) {
 	}
 	for _, id := range []string{
 		"", ".", "a100", "A100-80GB", "a100-80gb.", "a100-80gb.whole", "a100-80gb.1g.5gb", "a100-80gb.x1", "a100-80gb.x04",
-		"a100-80gb.x+4", "a100-80gb.x17", "a100-80gb.x", "a100-80gb..x4", "a100-80gb.x2.x2", "rtx4090.1g.10gb", "rtx4090.ts4", "a100-80gb.1g.10gb ",
+		"a100-80gb.x+4", "a100-80gb.x17", "a100-80gb.x", "a100-80gb..x4", "a100-80gb.x2.x2", "rtx4090.1g.10gb", "rtx4090.ts", "rtx4090.ts1", "rtx4090.ts04", "rtx4090.ts+4", "rtx4090.ts17", "rtx4090.ts4.1g.5gb", "a100-80gb.1g.10gb ",
 	} {
 		if got, err := ParseSKU(id); !errors.Is(err, ErrUnknownSKU) {
 			t.Errorf("%q: %+v, %v; want ErrUnknownSKU", id, got, err)

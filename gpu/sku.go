@@ -38,7 +38,7 @@ func SKUFor(m ModelID, profile string, count int) SKU {
 }
 
 // ParseSKU reads an id: "a100-80gb" (a whole card), "a100-80gb.1g.10gb" (a
-// slice), "h100-80gb.x4" (four cards). Each SKU has one spelling. It fails with
+// slice), "rtx4090.ts4" (a time share), "h100-80gb.x4" (four cards). Each SKU has one spelling. It fails with
 // ErrUnknownSKU.
 func ParseSKU(id string) (SKU, error) {
 	model, rest, _ := strings.Cut(id, ".")
@@ -55,7 +55,7 @@ func ParseSKU(id string) (SKU, error) {
 		count, profile = n, strings.TrimSuffix(rest[:i], ".")
 	}
 	s := SKUFor(m.ID, profile, count)
-	if _, err := m.Profile(s.Profile); err != nil {
+	if _, _, err := m.selling(s.Profile); err != nil {
 		return SKU{}, fmt.Errorf("%w %q: %w", ErrUnknownSKU, id, err)
 	}
 	if s.ID != id {
@@ -64,15 +64,15 @@ func ParseSKU(id string) (SKU, error) {
 	return s, nil
 }
 
-// Slice returns the model and profile of s. It fails with ErrUnknownModel or
+// Slice returns the model and profile of s; for a share, the model as a card that
+// is shared so. It fails with ErrUnknownModel or
 // ErrUnknownProfile; never for a SKU from ParseSKU.
 func (s SKU) Slice() (Model, Profile, error) {
 	m, err := Lookup(s.Model)
 	if err != nil {
 		return Model{}, Profile{}, err
 	}
-	p, err := m.Profile(s.Profile)
-	return m, p, err
+	return m.selling(s.Profile)
 }
 
 // Name is s for people: "A100 80GB 1g.10gb", "4 × H100 80GB".
@@ -95,7 +95,13 @@ func (s SKU) Name() string {
 func (s SKU) MemoryMiB() int { _, p, _ := s.Slice(); return s.Count * p.MemoryMiB }
 
 // ComputeSlices is the number of compute slices; 0 on cards without partitions.
-func (s SKU) ComputeSlices() int { _, p, _ := s.Slice(); return s.Count * p.ComputeSlices }
+func (s SKU) ComputeSlices() int {
+	m, p, _ := s.Slice()
+	if m.Share.N > 0 {
+		return 0
+	}
+	return s.Count * p.ComputeSlices
+}
 
 // MemorySlices is the number of memory slices; 0 on cards without partitions.
 func (s SKU) MemorySlices() int { _, p, _ := s.Slice(); return s.Count * p.MemorySlices }

@@ -60,16 +60,33 @@ type Device struct {
 	Slices    []gpu.Placement `gorm:"serializer:json"`  // on the card at the node's last word, leased or not
 	Profiles  []gpu.Profile   `gorm:"serializer:json"`  // its own table of slice profiles, where that is not Berth's
 	Layout    []gpu.Placement `gorm:"serializer:json"`  // as the operator wants it divided; empty: as is asked for
+	Sharing   string          // as the operator wants it shared: a share's name or SharingNone; empty: as is usual for its model
+	Mixed     bool            // its shares may be of several accounts
+}
+
+// SharingNone is the Sharing of a card that is not shared whatever its model.
+const SharingNone = "none"
+
+// Share is how the card is shared.
+func (d Device) Share() gpu.Share {
+	if s, err := gpu.ParseShare(d.Sharing); err == nil || d.Sharing != "" {
+		return s
+	}
+	m, err := gpu.Lookup(d.Model)
+	if err != nil {
+		return gpu.Share{}
+	}
+	return m.DefaultShare
 }
 
 // GPU is the card's model, with the card's own table of slice profiles where that
-// is not Berth's: the driver wins. It fails with gpu.ErrUnknownModel.
+// is not Berth's (the driver wins), or with the shares that it is sold in. It fails with gpu.ErrUnknownModel.
 func (d Device) GPU() (gpu.Model, error) {
 	m, err := gpu.Lookup(d.Model)
 	if err != nil {
 		return m, err
 	}
-	return m.WithDriver(d.Profiles), nil
+	return m.WithDriver(d.Profiles).WithShare(d.Share()), nil
 }
 
 // Lease is the hold of one slice by one run of an instance, until released.

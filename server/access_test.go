@@ -35,7 +35,8 @@ var access = map[string]need{
 	"GET /live":  mayView,
 	"GET /fleet": mayOperate, "POST /fleet/join-tokens": mayOperate, "GET /fleet/accounts": mayOperate, "GET /fleet/:id": mayOperate,
 	"GET /fleet/:id/devices/:uuid/layout": mayOperate, "POST /fleet/:id/devices/:uuid/layout": mayOperate,
-	"POST /fleet/:id/maintenance": mayOperate, "POST /fleet/:id/maintenance/end": mayOperate,
+	"POST /fleet/:id/devices/:uuid/sharing": mayOperate,
+	"POST /fleet/:id/maintenance":           mayOperate, "POST /fleet/:id/maintenance/end": mayOperate,
 	"POST /fleet/:id/cordon": mayOperate, "POST /fleet/:id/uncordon": mayOperate, "POST /fleet/:id/retire": mayOperate,
 	"POST /accounts/:id/close-invoice": mayOperate, "GET /prices": mayOperate, "POST /prices": mayOperate,
 
@@ -53,6 +54,7 @@ var access = map[string]need{
 	"GET /api/v1/nodes": mayOperate, "GET /api/v1/devices": mayOperate, "POST /api/v1/nodes/join-tokens": mayOperate, "GET /api/v1/prices": mayOperate, "POST /api/v1/prices": mayOperate,
 	"POST /api/v1/invoices/close":        mayOperate,
 	"POST /api/v1/devices/:uuid/layout":  mayOperate,
+	"POST /api/v1/devices/:uuid/sharing": mayOperate,
 	"POST /api/v1/nodes/:id/maintenance": mayOperate, "DELETE /api/v1/nodes/:id/maintenance": mayOperate,
 	"POST /api/v1/nodes/:id/cordon": mayOperate, "POST /api/v1/nodes/:id/uncordon": mayOperate, "POST /api/v1/nodes/:id/retire": mayOperate,
 }

@@ -20,27 +20,27 @@ type offersIn struct {
 	SKU string `query:"sku" maxLength:"100" doc:"Only this one"`
 }
 
-func (a *restAPI) listSKUs(ctx context.Context, _ caller, _ *empty) (*list[api.SKU], error) {
-	offers, err := a.fleet.Offers(ctx, "", models.At(a.now()))
+func (a *restAPI) listSKUs(ctx context.Context, who caller, _ *empty) (*list[api.SKU], error) {
+	offers, err := a.fleet.OffersTo(ctx, who.Account.ID, "", models.At(a.now()))
 	return listOf(offers, "", skuJSON), err
 }
 
 func skuJSON(o fleet.Offer) api.SKU {
 	return api.SKU{ID: o.SKU.ID, Device: string(o.SKU.Model), Profile: o.SKU.Profile, Count: o.SKU.Count,
-		MemoryMiB: o.Profile.MemoryMiB * o.SKU.Count, ComputeSlices: o.Profile.ComputeSlices, MemorySlices: memorySlices(o),
+		MemoryMiB: o.Profile.MemoryMiB * o.SKU.Count, ComputeSlices: o.SKU.ComputeSlices() / o.SKU.Count, MemorySlices: memorySlices(o),
 		VCPUs: float64(o.MilliCPU) / 1000, RAMMiB: o.MemoryMiB, Simulated: o.Simulated}
 }
 
 // memorySlices is 0 for a card that cannot be cut.
 func memorySlices(o fleet.Offer) int {
-	if o.Model.ComputeSlices == 0 {
+	if o.Model.ComputeSlices == 0 || o.Model.Share.N > 0 {
 		return 0
 	}
 	return o.Profile.Units
 }
 
-func (a *restAPI) listOffers(ctx context.Context, _ caller, in *offersIn) (*list[api.Offer], error) {
-	offers, err := a.fleet.Offers(ctx, in.SKU, models.At(a.now()))
+func (a *restAPI) listOffers(ctx context.Context, who caller, in *offersIn) (*list[api.Offer], error) {
+	offers, err := a.fleet.OffersTo(ctx, who.Account.ID, in.SKU, models.At(a.now()))
 	return listOf(offers, "", func(o fleet.Offer) api.Offer {
 		return api.Offer{ID: o.ID, SKU: o.SKU.ID, BillingMode: string(o.BillingMode), PricePerHour: rateJSON(o.PricePerHour, o.Currency), Available: o.Available}
 	}), err

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"time"
@@ -19,6 +20,7 @@ func (a *restAPI) operatorOperations() {
 	operate(a, mayOperate, huma.Operation{OperationID: "list-nodes", Method: http.MethodGet, Path: "/nodes", Summary: "Operator: the fleet"}, a.listNodes)
 	operate(a, mayOperate, huma.Operation{OperationID: "list-devices", Method: http.MethodGet, Path: "/devices", Summary: "Operator: every card and who holds what of it"}, a.listDevices)
 	operate(a, mayOperate, huma.Operation{OperationID: "set-device-layout", Method: http.MethodPost, Path: "/devices/{uuid}/layout", Summary: "Operator: divide a card into slices that lie ready, or only plan it"}, a.setLayout)
+	operate(a, mayOperate, huma.Operation{OperationID: "set-device-sharing", Method: http.MethodPost, Path: "/devices/{uuid}/sharing", Summary: "Operator: share a card by turns, or not"}, a.setSharing)
 	operate(a, mayOperate, huma.Operation{OperationID: "create-join-token", Method: http.MethodPost, Path: "/nodes/join-tokens", Summary: "Operator: a one-time token for a new node", DefaultStatus: http.StatusCreated}, a.createJoinToken)
 	operate(a, mayOperate, huma.Operation{OperationID: "cordon-node", Method: http.MethodPost, Path: "/nodes/{id}/cordon", Summary: "Operator: nothing new starts on a node; what runs goes on"}, a.cordonNode(true))
 	operate(a, mayOperate, huma.Operation{OperationID: "uncordon-node", Method: http.MethodPost, Path: "/nodes/{id}/uncordon", Summary: "Operator: open a node to rentals again"}, a.cordonNode(false))
@@ -92,13 +94,35 @@ func (a *restAPI) retireNode(ctx context.Context, _ caller, in *ByID) (*one[api.
 
 func (a *restAPI) listDevices(ctx context.Context, _ caller, _ *empty) (*list[api.Device], error) {
 	devices, err := a.fleet.Devices(ctx)
-	return listOf(devices, "", func(d fleet.DeviceView) api.Device {
-		out := api.Device{UUID: d.UUID, Model: string(d.Model), Node: d.NodeName, State: d.State, Detail: d.Detail, Slices: []api.DeviceSlice{}, Layout: placementsJSON(d.Layout)}
-		for _, l := range d.Leases {
-			out.Slices = append(out.Slices, api.DeviceSlice{Profile: l.Profile, Start: l.Start, Size: l.Size, Instance: string(l.InstanceID)})
+	return listOf(devices, "", deviceJSON), err
+}
+
+func deviceJSON(d fleet.DeviceView) api.Device {
+	out := api.Device{UUID: d.UUID, Model: string(d.Model), Node: d.NodeName, State: d.State, Detail: d.Detail, Slices: []api.DeviceSlice{},
+		Layout: placementsJSON(d.Layout), Sharing: cmp.Or(d.Share().Name(), models.SharingNone), Mixed: d.Mixed}
+	for _, l := range d.Leases {
+		out.Slices = append(out.Slices, api.DeviceSlice{Profile: l.Profile, Start: l.Start, Size: l.Size, Instance: string(l.InstanceID)})
+	}
+	return out
+}
+
+func (a *restAPI) setSharing(ctx context.Context, _ caller, in *struct {
+	UUID string `path:"uuid"`
+	Body api.NewSharing
+}) (*one[api.Device], error) {
+	if _, err := a.fleet.SetSharing(ctx, in.UUID, in.Body.Sharing, in.Body.Mixed, models.At(a.now())); err != nil {
+		return nil, err
+	}
+	devices, err := a.fleet.Devices(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, d := range devices {
+		if d.UUID == in.UUID {
+			return oneOf(deviceJSON(d)), nil
 		}
-		return out
-	}), err
+	}
+	return nil, models.Missing("device", in.UUID)
 }
 
 func placementsJSON(ps []gpu.Placement) []api.Placement {

@@ -12,7 +12,7 @@ import (
 
 // catalogue handles GET /.
 func (s *Server) catalogue(c echo.Context) error {
-	offers, err := s.fleet.Offers(c.Request().Context(), "", models.At(s.now()))
+	offers, err := s.fleet.OffersTo(c.Request().Context(), identityOf(c).Account.ID, "", models.At(s.now()))
 	if err != nil {
 		return err
 	}

@@ -136,7 +136,7 @@ func pricedSKUs(now []models.Price) (ids []string) {
 		ids = append(ids, p.SKU)
 	}
 	for _, m := range gpu.Models() {
-		for _, p := range m.Sold() {
+		for _, p := range m.Usual() {
 			if id := gpu.SKUFor(m.ID, p.Name, 1).ID; !slices.Contains(ids, id) {
 				ids = append(ids, id)
 			}

@@ -90,7 +90,7 @@ func (s *Server) showLaunch(c echo.Context, status int, f launchForm, bad models
 		return err
 	}
 	if f.sku != "" {
-		landing, err := s.fleet.Preview(ctx, f.sku)
+		landing, err := s.fleet.Preview(ctx, identityOf(c).Account.ID, f.sku)
 		var p *models.Problem
 		switch {
 		case err == nil:
@@ -131,7 +131,7 @@ func (s *Server) showLaunch(c echo.Context, status int, f launchForm, bad models
 // offersWith lists what is sold, and the SKU asked for even if it is not among
 // the singles of the catalogue ("h100-80gb.x4").
 func (s *Server) offersWith(c echo.Context, sku string, at models.Instant) ([]fleet.Offer, error) {
-	offers, err := s.fleet.Offers(c.Request().Context(), "", at)
+	offers, err := s.fleet.OffersTo(c.Request().Context(), identityOf(c).Account.ID, "", at)
 	if err != nil || sku == "" {
 		return offers, err
 	}
@@ -140,7 +140,7 @@ func (s *Server) offersWith(c echo.Context, sku string, at models.Instant) ([]fl
 			return offers, nil
 		}
 	}
-	more, err := s.fleet.Offers(c.Request().Context(), sku, at)
+	more, err := s.fleet.OffersTo(c.Request().Context(), identityOf(c).Account.ID, sku, at)
 	return append(more, offers...), err
 }
 

@@ -80,6 +80,7 @@ func (s *Server) routes() []route {
 		{post, "/fleet/:id/retire", mayOperate, s.retire},
 		{get, "/fleet/:id/devices/:uuid/layout", mayOperate, s.cardLayoutPage},
 		{post, "/fleet/:id/devices/:uuid/layout", mayOperate, s.setCardLayout},
+		{post, "/fleet/:id/devices/:uuid/sharing", mayOperate, s.setCardSharing},
 		{get, "/prices", mayOperate, s.prices},
 		{post, "/prices", mayOperate, s.setPrice},
 	}

@@ -56,6 +56,9 @@ func skuCard(c money.Currency, o fleet.Offer) web.SKUCard {
 		PerHour: perHour(c, o.PricePerHour), PerSecond: perSecond(c, o.PricePerHour),
 		CanLaunch: o.Available > 0, Simulated: o.Simulated,
 	}
+	if o.Model.Share.N > 0 {
+		card.MemoryUnit = "MiB fair part"
+	}
 	card.Bar, card.Left, card.Right = skuBar(o.Model, o.Profile)
 	card.Free, card.FreeTone = free(o)
 	return card
@@ -73,6 +76,9 @@ func free(o fleet.Offer) (string, web.Tone) {
 	if o.SKU.Profile == gpu.Whole {
 		return fmt.Sprintf("%d of %s free", o.Available, count(o.Total, "GPU")), tone
 	}
+	if o.Model.Share.N > 0 {
+		return count(o.Available, "share") + " free", tone
+	}
 	return count(o.Available, "slice") + " free", tone
 }
 
@@ -89,6 +95,9 @@ func describe(o fleet.Offer) string {
 			parts = append(parts, fmt.Sprintf("%d GB/s", o.Model.BandwidthGBs))
 		}
 		return strings.Join(parts, ", ")
+	}
+	if o.Model.Share.N > 0 {
+		return fmt.Sprintf("1 of %d time shares: memory is shared, no isolation", o.Model.Share.N)
 	}
 	if o.MilliCPU > 0 && o.MemoryMiB > 0 {
 		return fmt.Sprintf("Cut in hardware, %s, %d GiB RAM", cpus(o.MilliCPU), o.MemoryMiB>>10)

@@ -317,8 +317,17 @@ func nodeDevice(node string, d fleet.DeviceView, samples map[string]fleet.Sample
 		}
 		v.Part.Left = fmt.Sprintf("%d of %d memory slices sold", memory, d.Facts.MemoryUnits)
 		v.Part.Right = fmt.Sprintf("%d of %d compute", compute, d.Facts.ComputeSlices)
+	} else if n := d.Facts.Share.N; n > 0 {
+		held := 0
+		for _, l := range d.Leases {
+			held += l.Size
+		}
+		v.Part.Left, v.Part.Right = fmt.Sprintf("%d of %d shares sold", held, n), "sold whole or in time shares"
 	} else {
 		v.Part.Left = "whole card, not sliced"
+	}
+	if d.Facts.ID != "" {
+		v.Sharing = sharingView(d)
 	}
 	if len(d.Layout) > 0 {
 		v.Readings = append(v.Readings, web.Pair{Term: "Divided into", Value: profileCounts(d.Layout)})

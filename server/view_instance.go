@@ -57,6 +57,7 @@ func instanceView(c money.Currency, k instanceFacts) web.InstanceView {
 		} else {
 			part.Bar = cardBar(s.Model, []gpu.Placement{s.Placement()}, web.KindYours, s.Others)
 			part.Left, part.Right = captions(s.Model, s.Placement())
+			part.Sharing = sharedWords(s.Model, s.Placement(), s.Device.Mixed)
 		}
 		v.Slices = append(v.Slices, part)
 	}

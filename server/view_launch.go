@@ -154,6 +154,7 @@ func landingPart(l fleet.Landing) web.SlicePart {
 			p.Where += fmt.Sprintf(", GPU %d", sl.Device.Index)
 			p.Bar = cardBar(sl.Model, []gpu.Placement{sl.Placement}, web.KindGhost, sl.Used)
 			p.Left, p.Right = captions(sl.Model, sl.Placement)
+			p.Sharing = sharedWords(sl.Model, sl.Placement, sl.Device.Mixed)
 			continue
 		}
 		p.Where += fmt.Sprintf(", %d", sl.Device.Index)

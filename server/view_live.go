@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"berth/fleet"
+	"berth/gpu"
 	"berth/web"
 )
 
@@ -40,16 +41,26 @@ func chartSpan(k instanceFacts) time.Duration {
 // liveView draws the last minutes of a running instance.
 func liveView(k instanceFacts) *web.Live {
 	memory, top, limit, slow := 0, 0.0, 0.0, 0.0
-	whole := true
+	whole, shared := true, false
 	for _, s := range k.in.Slices {
-		memory += s.MemoryMiB
-		whole = whole && s.Size >= max(1, s.Model.MemoryUnits)
+		if whole = whole && s.Profile == gpu.Whole; gpu.IsShare(s.Profile) {
+			shared = true
+			memory += s.Model.MemoryMiB // nothing keeps it to its part
+		} else {
+			memory += s.MemoryMiB
+		}
 		top, slow = max(top, float64(s.Model.TDPWatt)), float64(s.Model.SlowdownC)
 	}
 	limit = top
 	power := web.Chart{Key: "power_w", Label: "Power", Unit: " W", Top: max(100, top), Limit: limit, Right: fmt.Sprintf("limit %.0f W", limit)}
 	if !whole || limit == 0 {
 		power.Limit, power.Right = 0, "of the whole card only"
+	}
+	utilisation := web.Chart{Key: "utilization_percent", Label: "GPU utilisation", Unit: " %", Top: 100}
+	used := web.Chart{Key: "memory_mib", Label: "Memory", Unit: fmt.Sprintf(" of %s MiB", thousands(int64(memory))), Top: float64(max(1, memory))}
+	if shared {
+		utilisation.Right = "of the whole card only"
+		used.Label, used.Unit = "Memory of your programs", used.Unit+", shared"
 	}
 	temperature := web.Chart{Key: "temperature_c", Label: "Temperature", Unit: " °C", Top: 100, Limit: slow}
 	if slow > 0 {
@@ -60,8 +71,8 @@ func liveView(k instanceFacts) *web.Live {
 		read func(fleet.Sample) *float64
 		peak bool
 	}{
-		{web.Chart{Key: "utilization_percent", Label: "GPU utilisation", Unit: " %", Top: 100}, func(s fleet.Sample) *float64 { return s.UtilizationPercent }, true},
-		{web.Chart{Key: "memory_mib", Label: "Memory", Unit: fmt.Sprintf(" of %s MiB", thousands(int64(memory))), Top: float64(max(1, memory))}, func(s fleet.Sample) *float64 {
+		{utilisation, func(s fleet.Sample) *float64 { return s.UtilizationPercent }, true},
+		{used, func(s fleet.Sample) *float64 {
 			if s.MemoryMiB == nil {
 				return nil
 			}

@@ -11,7 +11,7 @@ import (
 // emptyBar is a card of model m with nothing on it.
 func emptyBar(m gpu.Model) web.SliceBar {
 	bar := web.SliceBar{Label: "Nothing is held"}
-	if m.Partitions() {
+	if m.MemoryUnits > 0 {
 		bar.Memory, bar.Compute = m.MemoryUnits, m.ComputeSlices
 	}
 	return bar
@@ -58,13 +58,31 @@ func cardBar(m gpu.Model, mine []gpu.Placement, kind web.Kind, others []gpu.Plac
 // spans says where placements lie, in words.
 func spans(m gpu.Model, ps []gpu.Placement) (out []string) {
 	for _, p := range ps {
-		if !m.Partitions() {
+		if m.MemoryUnits == 0 || p.Profile == gpu.Whole {
 			out = append(out, "the whole card")
+			continue
+		}
+		if m.Share.N > 0 {
+			out = append(out, "share "+span(p.Start, p.Size))
 			continue
 		}
 		out = append(out, "memory "+span(p.Start, p.Size))
 	}
 	return out
+}
+
+// sharedWords says plainly what a share of a card is not: empty for what is no share.
+// mixed tells that neighbours may be of other accounts.
+func sharedWords(m gpu.Model, p gpu.Placement, mixed bool) string {
+	if m.Share.N == 0 || p.Profile == gpu.Whole {
+		return ""
+	}
+	who := "Only your account's instances share this card."
+	if mixed {
+		who = "Other accounts' instances may share this card."
+	}
+	return fmt.Sprintf("A time share: up to %d instances take turns on one card. Memory is shared, no isolation: a neighbour can take memory that you need, and a fault of its program ends your run too. "+
+		"Keep to your fair part of %s MiB; nothing enforces it. %s", m.Share.N, thousands(int64(m.MemoryMiB/m.Share.N)), who)
 }
 
 // span writes slices counted from 1: "7" or "5–8".
@@ -78,6 +96,9 @@ func span(start, size int) string {
 // captions stand under the ends of a bar with one slice: "memory 5–8 of 8",
 // "compute 5–7 of 7".
 func captions(m gpu.Model, p gpu.Placement) (left, right string) {
+	if m.Share.N > 0 && p.Profile != gpu.Whole {
+		return fmt.Sprintf("share %s of %d", span(p.Start, p.Size), m.Share.N), "memory is shared"
+	}
 	if !m.Partitions() {
 		return "whole card, not sliced", ""
 	}
@@ -93,6 +114,10 @@ func skuBar(m gpu.Model, p gpu.Profile) (bar web.SliceBar, left, right string) {
 		start = p.Starts[0]
 	}
 	bar = cardBar(m, []gpu.Placement{p.At(start)}, web.KindYours, nil)
+	if m.Share.N > 0 {
+		bar.Label = fmt.Sprintf("One of %d shares of the card is yours; its memory is shared", m.Share.N)
+		return bar, fmt.Sprintf("1 of %d shares", m.Share.N), "memory is shared"
+	}
 	if !m.Partitions() {
 		bar.Label = "The whole card is yours"
 		return bar, "whole card, not sliced", ""

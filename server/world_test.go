@@ -21,6 +21,7 @@ import (
 	"berth/billing/stripe"
 	"berth/billing/stripedouble"
 	"berth/fleet"
+	"berth/gpu"
 	"berth/models"
 	"berth/models/store"
 	"berth/wire"
@@ -254,7 +255,7 @@ func (w *world) addNode() models.NodeID {
 	joined, err := w.fleet.Join(ctx, wire.JoinRequest{Token: token, Name: "kestrel", PublicKey: public, Version: wire.Version}, at)
 	w.must(err)
 	state := wire.State{Version: wire.Version, AgentVersion: "test", BootID: "boot", At: time.Now(),
-		Host: wire.Host{Name: "kestrel", Kernel: "Linux", MilliCPU: 64_000, MemoryMiB: 512 << 10, DiskGiB: 1000, Simulated: true,
+		Host: wire.Host{Name: "kestrel", Kernel: "Linux", MilliCPU: 64_000, MemoryMiB: 512 << 10, DiskGiB: 1000, Simulated: true, Sharing: []string{gpu.TimeShare},
 			Runtime: wire.Runtime{Driver: "sandbox", Mode: "user", Images: []string{hostImage}, Ladder: []wire.Rung{{Mode: "full", Detail: "not permitted"}, {Mode: "user", Works: true}}}},
 		Devices: []wire.Device{
 			{UUID: "GPU-0", Index: 0, Model: "a100-80gb", Name: "NVIDIA A100-SXM4-80GB", MemoryMiB: 81920, MIG: true, Health: "ok"},

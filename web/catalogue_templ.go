@@ -437,7 +437,7 @@ func reader() templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 35, "<div class=\"panel reader\"><div><h2>How to read the slice bar</h2><p class=\"muted\">One bar is one GPU. The upper deck is its memory in slices, the keel its compute. What you rent is one solid hull: nobody else runs inside it.</p></div><div class=\"slices\">")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 35, "<div class=\"panel reader\"><div><h2>How to read the slice bar</h2><p class=\"muted\">One bar is one GPU. The upper deck is its memory in slices, the keel its compute. What you rent is one solid hull: nobody else runs inside it. Only a time share (ts) has its memory in common with its neighbours, and says so.</p></div><div class=\"slices\">")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

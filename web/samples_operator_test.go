@@ -32,6 +32,7 @@ func operatorSamples() map[string]templ.Component {
 		Devices: []NodeDevice{{
 			Name: "GPU 0", UUID: "GPU-3f2a9c1e-0000-4000-8000-000000000000", Model: "A100 80GB", State: "Healthy", Tone: ToneRunning,
 			Part:     SlicePart{Bar: mig("GPU 0: 2 slices held", other(0, 4, 3), other(6, 1, 1)), Left: "5 of 8 memory slices sold", Right: "4 of 7 compute"},
+			Sharing:  &CardSharing{ID: "GPU-0", Action: "/fleet/nod_1/devices/GPU-0/sharing", Mixed: true, Ways: []SharingWay{{Label: "As is usual for the model: not shared"}, {Value: "none", Label: "Not shared"}, {Value: "ts4", Label: "Whole or in 4 time shares", Selected: true}}},
 			Readings: []Pair{{Term: "Temperature", Value: "66 °C"}, {Term: "Power", Value: "268 W"}, {Term: "Memory", Value: "41,230 of 81,920 MiB"}, {Term: "Utilisation", Value: "not measurable"}},
 		}},
 		Instances: []NodeInstance{{ID: "i-1", Name: "qwen-serve-02", Account: "Ada Keel", SKU: "A100 80GB · 1g.10gb", Where: "GPU 0, memory 7 of 8", State: "Running", Tone: ToneRunning}},

@@ -108,8 +108,23 @@ type NodeDevice struct {
 	Part SlicePart
 	// LayoutHref is where it is divided; empty: it cannot be.
 	LayoutHref string
+	// Sharing is the form of how it is shared; nil: it is not sold.
+	Sharing *CardSharing
 	// Readings are temperature, power, memory and utilisation, "not measurable" where so.
 	Readings []Pair
+}
+
+// CardSharing is the form of how a card is shared.
+type CardSharing struct {
+	ID, Action string // ID tells the forms of one page apart
+	Ways       []SharingWay
+	Mixed      bool
+}
+
+// SharingWay is one choice of CardSharing.
+type SharingWay struct {
+	Value, Label string
+	Selected     bool
 }
 
 // NodeInstance is one instance on a node, as the operator sees it.

@@ -49,4 +49,6 @@ type SlicePart struct {
 	Bar   SliceBar
 	// Left and Right stand under the bar's ends: "memory 5–8 of 8", "compute 5–7 of 7".
 	Left, Right string
+	// Sharing says what a share does not keep apart; empty for what is no share.
+	Sharing string
 }

@@ -136,6 +136,9 @@ type Host struct {
 	DiskGiB   int     `json:"disk_gib"`
 	Simulated bool    `json:"simulated"` // the devices are a simulator's
 	Runtime   Runtime `json:"runtime"`
+	// Sharing names the kinds of shares that the node can grant, such as
+	// gpu.TimeShare; an agent from before shares names none.
+	Sharing []string `json:"sharing,omitempty"`
 }
 
 // Runtime says how instances are run on this node and how that was found out.

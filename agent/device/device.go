@@ -139,6 +139,9 @@ type Follower interface {
 	// Load says what a holder of the device does on it: activity is 0 to 1 of the
 	// device's compute. Holders unknown to Occupy are passed over.
 	Load(uuid, holder string, activity float64, memoryMiB int64)
+	// Used is the memory in MiB that a holder has on the device now; ok is false
+	// for holders that Occupy does not know.
+	Used(uuid, holder string) (memoryMiB int64, ok bool)
 	// Vacate says that the holder is gone.
 	Vacate(uuid, holder string)
 }

@@ -49,6 +49,12 @@ func (tx *Tx) SetDeviceLayout(d models.Device) error {
 	return tx.db.Model(&models.Device{}).Where("uuid = ?", d.UUID).Select("Layout").Updates(&d).Error
 }
 
+// SetDeviceSharing notes how a card is shared.
+func (tx *Tx) SetDeviceSharing(d models.Device) error {
+	tx.Changed("fleet")
+	return tx.db.Model(&models.Device{}).Where("uuid = ?", d.UUID).Select("Sharing", "Mixed").Updates(&d).Error
+}
+
 // Device reads one card. It fails with a NotFound Problem.
 func (tx *Tx) Device(uuid string) (d models.Device, err error) {
 	return d, lookup("device", uuid, tx.db.First(&d, "uuid = ?", uuid).Error)

@@ -31,6 +31,7 @@ func Run(t *testing.T, open func(t *testing.T) Subject) {
 		"a taken place and a full card are no room":    noRoom,
 		"what the card cannot do is not supported":     notSupported,
 		"MIG mode follows the slices, or stays":        mode,
+		"programs share an undivided card":             sharedCard,
 		"a held slice is not destroyed":                heldSlice,
 		"a held card is not divided":                   heldCard,
 		"destroying what is absent is success":         absent,
@@ -386,6 +387,24 @@ func processes(t *testing.T, r *run) {
 	if got := r.now(t).Processes; len(got) > 0 {
 		t.Errorf("processes %+v after the last one ended", got)
 	}
+}
+
+// sharedCard has two programs on one card at once, as time shares have.
+func sharedCard(t *testing.T, r *run) {
+	first, second := r.Occupy(t, r.card.UUID), r.Occupy(t, r.card.UUID)
+	if got := r.now(t).Processes; len(got) != 2 || got[0].PID == got[1].PID {
+		t.Errorf("processes %+v, want both that hold the card", got)
+	}
+	first()
+	left := r.now(t).Processes
+	if len(left) != 1 {
+		t.Errorf("processes %+v, want the one that is left", left)
+	}
+	p := r.profile(t, 1)
+	_, err := r.Driver.Create(r.ctx, r.card.UUID, p.Name, p.Starts[0])
+	wantError(t, err, device.ErrInUse) // never in shares and in slices
+	second()
+	r.create(t, p, p.Starts[0])
 }
 
 func numbers(t *testing.T, r *run) {

@@ -195,8 +195,41 @@ func (s *Simulator) Load(uuid, holder string, activity float64, memoryMiB int64)
 	}
 	if l, held := c.holders[uuid][holder]; held {
 		c.heat.advance(s.clock(), c) // what was so far was under the old load
-		c.holders[uuid][holder] = load{pid: l.pid, activity: max(0, min(1, activity)), memoryMiB: max(0, float64(memoryMiB))}
+		// Nothing but the memory that is left limits a holder: who comes first has it,
+		// and the next one's allocation fails.
+		left := c.shares()[uuid].memoryMiB
+		for other, o := range c.holders[uuid] {
+			if other != holder {
+				left -= o.memoryMiB
+			}
+		}
+		c.holders[uuid][holder] = load{pid: l.pid, activity: max(0, min(1, activity)), memoryMiB: max(0, min(float64(memoryMiB), left))}
 	}
+}
+
+// Used implements device.Follower. Memory that is still filling is told in the
+// proportions in which it will be had.
+func (s *Simulator) Used(uuid, holder string) (memoryMiB int64, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c, _ := s.holder(uuid)
+	if c == nil {
+		return 0, false
+	}
+	l, held := c.holders[uuid][holder]
+	if !held {
+		return 0, false
+	}
+	c.heat.advance(s.clock(), c)
+	sum := 0.0
+	for _, o := range c.holders[uuid] {
+		sum += o.memoryMiB
+	}
+	r := c.heat.devices[uuid]
+	if r == nil || sum == 0 {
+		return 0, true
+	}
+	return *whole(min(r.memoryMiB, sum) * l.memoryMiB / sum), true
 }
 
 // Vacate implements device.Follower.

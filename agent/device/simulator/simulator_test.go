@@ -1,6 +1,7 @@
 package simulator
 
 import (
+	"crypto/rand"
 	"errors"
 	"log/slog"
 	"os"
@@ -37,8 +38,9 @@ func TestConformance(t *testing.T) {
 				return devicetest.Subject{
 					Driver: s,
 					Occupy: func(t *testing.T, uuid string) func() {
-						s.Occupy(uuid, "test")
-						return func() { s.Vacate(uuid, "test") }
+						holder := rand.Text()
+						s.Occupy(uuid, holder)
+						return func() { s.Vacate(uuid, holder) }
 					},
 					Reopen: func(t *testing.T) device.Driver { return open(t, dir) },
 				}
@@ -236,6 +238,47 @@ func TestPhysics(t *testing.T) {
 	cold := read(card)
 	if *cold.MemoryMiB != 0 || *cold.PowerW > *rest.PowerW*1.1 || *cold.TemperatureC > *rest.TemperatureC+1 {
 		t.Errorf("after the holder left: %d MiB, %v W, %v °C", *cold.MemoryMiB, *cold.PowerW, *cold.TemperatureC)
+	}
+}
+
+// Holders of one card take turns and have its memory together: who comes first has
+// what it asked for, the next one what is left.
+func TestHoldersShareACard(t *testing.T) {
+	s := open(t, t.TempDir(), "rtx4090")
+	now := time.Duration(0)
+	s.clock = func() time.Duration { return now }
+	card := s.cards[0].kept.UUID
+	used := func(holder string) int64 {
+		t.Helper()
+		now += time.Minute
+		mib, ok := s.Used(card, holder)
+		if !ok {
+			t.Fatalf("%s is unknown", holder)
+		}
+		return mib
+	}
+	for _, holder := range []string{"a", "b"} {
+		s.Occupy(card, holder)
+	}
+	s.Load(card, "a", 0.3, 20_000)
+	s.Load(card, "b", 0.3, 8_000)
+	if a, b := used("a"), used("b"); a != 20_000 || b != 4_564 {
+		t.Errorf("%d and %d MiB", a, b)
+	}
+	r, err := s.Sample(t.Context(), card)
+	if err != nil || *r.MemoryMiB != 24_564 || *r.UtilizationPercent < 50 || *r.UtilizationPercent > 70 {
+		t.Errorf("the card reads %+v, %v", r, err)
+	}
+	s.Vacate(card, "a")
+	if _, ok := s.Used(card, "a"); ok {
+		t.Error("a is gone and has memory")
+	}
+	s.Load(card, "b", 0.3, 8_000) // tries again
+	if b := used("b"); b != 8_000 {
+		t.Errorf("b has %d MiB alone", b)
+	}
+	if _, ok := s.Used("GPU-none", "b"); ok {
+		t.Error("memory on a card that is not there")
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	goruntime "runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -236,6 +237,9 @@ func (in *inside) env(term string) []string {
 		}
 	}
 	e["BERTH_INSTANCE"] = in.conf.Instance
+	if len(in.conf.Devices) > 0 {
+		e["BERTH_GPU_MEMORY_MIB"] = strconv.FormatInt(in.conf.Devices[0].MemoryMiB, 10) // of each: all are alike
+	}
 	e["BERTH_DEVICES"] = in.places.devices
 	e["BERTH_LOAD_SOCKET"] = in.places.loadSocket
 	out := make([]string, 0, len(e))
