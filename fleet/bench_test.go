@@ -2,6 +2,7 @@ package fleet_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -58,4 +59,37 @@ func benchmarkTick(b *testing.B, st *store.Store, n int) {
 	if got := w.span(models.Instance{ID: "ins_0000"}, 1); got.Cursor == 0 {
 		b.Fatal("nothing was metered")
 	}
+}
+
+// BenchmarkLaunch launches whole cards, pairs and slices into a fleet of 100 nodes
+// of eight cards: the whole transaction with its placement. There is room for some
+// 900 launches.
+//
+//	go test ./fleet -run '^$' -bench Launch -benchtime 200x
+func BenchmarkLaunch(b *testing.B) {
+	for name, open := range map[string]func(testing.TB) *store.Store{"sqlite": storetest.SQLite, "postgres": storetest.Postgres} {
+		b.Run(name, func(b *testing.B) { benchmarkLaunch(b, open(b), 100) })
+	}
+}
+
+func benchmarkLaunch(b *testing.B, st *store.Store, nodes int) {
+	w := newWorld(b, st)
+	for i := range nodes {
+		uuids := make([]string, 8)
+		for j := range uuids {
+			uuids[j] = fmt.Sprintf("GPU-%d-%d", i, j)
+		}
+		w.join(fmt.Sprintf("node-%03d", i), cards("a100-80gb", uuids...)...)
+	}
+	account := w.account("acc_a", 1_000_000*money.Unit)
+	skus := []string{"a100-80gb", "a100-80gb.1g.10gb", "a100-80gb.3g.40gb", "a100-80gb.x2"}
+	var took []time.Duration
+	for i := 0; b.Loop(); i++ {
+		start := time.Now()
+		w.launch(w.order(account, skus[i%len(skus)]))
+		took = append(took, time.Since(start))
+	}
+	slices.Sort(took)
+	b.ReportMetric(float64(took[len(took)/2].Microseconds())/1000, "p50-ms")
+	b.ReportMetric(float64(took[len(took)*99/100].Microseconds())/1000, "p99-ms")
 }

@@ -136,12 +136,12 @@ func (p *pools) place(sites []site, r request) (landing, error) {
 // placeBroken places a slice on a card that is divided already, of any node.
 func placeBroken(sites []site, model gpu.Model, profile gpu.Profile) (landing, bool) {
 	var offers []gpu.Card
-	var from []card
-	var at []site
-	for _, s := range sites {
-		for _, c := range s.cards {
-			if c.model.ID == model.ID && (len(c.used) > 0 || len(c.device.Layout) > 0) {
-				offers, from, at = append(offers, c.offer(s)), append(from, c), append(at, s)
+	type place struct{ site, card int } // copies of cards are large
+	var from []place
+	for i, s := range sites {
+		for j := range s.cards {
+			if c := &s.cards[j]; c.model.ID == model.ID && (len(c.used) > 0 || len(c.device.Layout) > 0) {
+				offers, from = append(offers, c.offer(s)), append(from, place{i, j})
 			}
 		}
 	}
@@ -149,24 +149,25 @@ func placeBroken(sites []site, model gpu.Model, profile gpu.Profile) (landing, b
 	if !ok {
 		return landing{}, false
 	}
-	return landing{site: at[i], slices: []landed{{from[i], from[i].at(profile, start)}}, why: sentence(why)}, true
+	at := sites[from[i].site]
+	c := at.cards[from[i].card]
+	return landing{site: at, slices: []landed{{c, c.at(profile, start)}}, why: sentence(why)}, true
 }
 
 // together is the most cards of a site with room for the profile that may serve
 // one request; see groupsOf.
 func together(s site, model gpu.Model, profile gpu.Profile, count int) (most int) {
 	linked := count > 1 && profile.Name == gpu.Whole
-	for i, c := range s.cards {
-		if !linked && i > 0 {
-			break // all of them count together
+	byGroup := map[int]int{}
+	for i := range s.cards {
+		c, group := &s.cards[i], 0 // all of them count together
+		if linked {
+			group = c.device.LinkGroup
 		}
-		n := 0
-		for _, o := range s.cards {
-			if o.model.ID == model.ID && (!linked || o.device.LinkGroup == c.device.LinkGroup) && o.room(profile) {
-				n++
-			}
+		if c.model.ID == model.ID && c.room(profile) {
+			byGroup[group]++
+			most = max(most, byGroup[group])
 		}
-		most = max(most, n)
 	}
 	return most
 }

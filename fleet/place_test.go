@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -156,6 +157,87 @@ func TestPlaceTogether(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Somebody who only looks sees another fleet than who launches at the same moment;
+// neither may be answered from what the other saw.
+func TestPlaceFromSeveralGoroutines(t *testing.T) {
+	whole := []gpu.Placement{at(gpu.Whole, 0, 8)}
+	pools := newPools()
+	for range 128 {
+		pools.learn(sku(t, "h100-80gb.x4"))
+	}
+	var all sync.WaitGroup
+	for i, want := range []string{"a", "b"} {
+		sites := []site{on("a", "h100-80gb", nil, nil, nil, nil), on("b", "h100-80gb", nil, nil, nil, nil)}
+		sites[i].cards[0].used = whole
+		all.Go(func() {
+			for range 2000 {
+				l, err := pools.place(sites, request{sku: sku(t, "h100-80gb")})
+				if err != nil || l.site.node.Name != want {
+					t.Errorf("on %q (%v), want the broken node %q", l.site.node.Name, err, want)
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
+}
+
+// TestPlaceProperty: what is placed lies on different cards of one node, whole
+// cards in one NVLink group, never on what is taken; and the order in which the
+// nodes are told is no matter.
+func TestPlaceProperty(t *testing.T) {
+	skus := []string{"h100-80gb", "h100-80gb.x2", "h100-80gb.x4", "h100-80gb.1g.10gb", "h100-80gb.1g.10gb.x2", "h100-80gb.3g.40gb", "h100-80gb.2g.20gb.x3"}
+	fillings := [][]gpu.Placement{nil, nil, {at(gpu.Whole, 0, 8)}, {at("3g.40gb", 4, 4)}, {at("1g.10gb", 1, 1), at("2g.20gb", 4, 2)}}
+	rapid.Check(t, func(r *rapid.T) {
+		var sites []site
+		for i := range rapid.IntRange(1, 4).Draw(r, "nodes") {
+			used := rapid.SliceOfN(rapid.SampledFrom(fillings), 1, 6).Draw(r, "used")
+			s := on(string(rune('a'+i)), "h100-80gb", used...)
+			for j := range s.cards {
+				s.cards[j].device.LinkGroup, s.cards[j].device.NUMANode = rapid.IntRange(1, 2).Draw(r, "group"), rapid.IntRange(0, 1).Draw(r, "numa")
+			}
+			sites = append(sites, s)
+		}
+		one, other := newPools(), newPools()
+		for range rapid.SampledFrom([]int{0, 70}).Draw(r, "asked") {
+			past := sku(t, rapid.SampledFrom(skus).Draw(r, "past"))
+			one.learn(past)
+			other.learn(past)
+		}
+		want := request{sku: sku(t, rapid.SampledFrom(skus).Draw(r, "sku"))}
+		l, err := one.place(sites, want)
+		again, errAgain := other.place(rapid.Permutation(sites).Draw(r, "order"), want)
+		where := func(l landing) (out []string) {
+			for _, s := range l.slices {
+				out = append(out, fmt.Sprint(s.card.device.UUID, s.at))
+			}
+			return out
+		}
+		if (err == nil) != (errAgain == nil) || !slices.Equal(where(l), where(again)) || l.why != again.why {
+			r.Fatalf("%v %q %v; in another order %v %q %v", where(l), l.why, err, where(again), again.why, errAgain)
+		}
+		if err != nil {
+			return
+		}
+		seen := map[string]bool{}
+		for _, s := range l.slices {
+			if seen[s.card.device.UUID] || s.card.device.UUID[:1] != l.site.node.Name {
+				r.Fatalf("%v: a card twice, or of another node than %s", where(l), l.site.node.Name)
+			}
+			seen[s.card.device.UUID] = true
+			if err := s.card.model.CheckLayout(append(slices.Clone(s.card.used), s.at)); err != nil {
+				r.Fatal(err)
+			}
+			if s.at.Profile == gpu.Whole && s.card.device.LinkGroup != l.slices[0].card.device.LinkGroup {
+				r.Fatalf("%v: in two NVLink groups", where(l))
+			}
+		}
+		if len(l.slices) != want.sku.Count || l.why == "" {
+			r.Fatalf("%d of %d, %q", len(l.slices), want.sku.Count, l.why)
+		}
+	})
 }
 
 func TestAlternatives(t *testing.T) {

@@ -48,19 +48,17 @@ func (p *pools) choose(all, able []site, model gpu.Model, want placement.Request
 	if len(able) == 1 {
 		return able[0]
 	}
-	h := p.of(model.ID)
 	var nodes []placement.Node
 	for _, s := range all {
 		if n := poolNode(s, model); len(n.FreeMilliGPU) > 0 {
 			nodes = append(nodes, n)
 		}
 	}
-	h.Update(nodes)
 	byName := make(map[string]site, len(able))
 	for _, s := range able {
 		byName[s.node.Name] = s
 	}
-	name, ok := h.Choose(want, func(name string) bool { _, ok := byName[name]; return ok })
+	name, ok := p.of(model.ID).Choose(nodes, want, func(name string) bool { _, ok := byName[name]; return ok })
 	if !ok { // it sees less room than there is: whoever comes first by name
 		return able[0]
 	}

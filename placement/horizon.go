@@ -63,12 +63,14 @@ func (h *Horizon) Place(r Request) (Seat, bool) {
 	return h.cluster.take(c.node, r, gpus), true
 }
 
-// Choose returns the node on which Place would put r, of those that are able, by
-// name, for reasons of the caller's (nil: all are). It takes no room and learns
-// nothing: for callers that keep their own books, see Update and Learn.
-func (h *Horizon) Choose(r Request, able func(node string) bool) (node string, ok bool) {
+// Choose returns the node on which Place would put r if what is free were as in
+// nodes, of those that are able, by name, for reasons of the caller's (nil: all
+// are). It takes no room and learns nothing: for callers that keep their own
+// books, who may see them differently at the same moment. See Learn.
+func (h *Horizon) Choose(nodes []Node, r Request, able func(node string) bool) (node string, ok bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	h.update(nodes)
 	c := h.outlook.choose(h.cluster, r, able)
 	if c.node < 0 {
 		return "", false
@@ -106,6 +108,10 @@ func (h *Horizon) Release(s Seat) error {
 func (h *Horizon) Update(nodes []Node) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	h.update(nodes)
+}
+
+func (h *Horizon) update(nodes []Node) {
 	before := h.cluster.members
 	h.cluster.Update(nodes)
 	if h.cluster.members != before { // what was learned is by size and node

@@ -83,14 +83,15 @@ func TestHorizonFromSeveralGoroutines(t *testing.T) {
 }
 
 func TestChoose(t *testing.T) {
-	h := NewHorizon(someNodes(9), 1)
-	if node, ok := h.Choose(someRequests[0], func(node string) bool { return node == "node-007" }); !ok || node != "node-007" {
+	nodes := someNodes(9)
+	h := NewHorizon(nodes, 1)
+	if node, ok := h.Choose(nodes, someRequests[0], func(node string) bool { return node == "node-007" }); !ok || node != "node-007" {
 		t.Errorf("%q %v", node, ok)
 	}
-	if node, ok := h.Choose(someRequests[0], func(string) bool { return false }); ok {
+	if node, ok := h.Choose(nodes, someRequests[0], func(string) bool { return false }); ok {
 		t.Errorf("%q, though none is able", node)
 	}
-	node, _ := h.Choose(someRequests[0], nil)
+	node, _ := h.Choose(nodes, someRequests[0], nil)
 	if h.cluster.allocated != 0 || h.asked != 0 {
 		t.Error("asking took room, or was learned from")
 	}
