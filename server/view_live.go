@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"berth/fleet"
+	"berth/models"
 	"berth/web"
 )
 
@@ -21,83 +22,125 @@ const (
 // minutes. Script has the same.
 var chartSpans = []time.Duration{time.Minute, 2 * time.Minute, 5 * time.Minute, 10 * time.Minute, chartWindow}
 
-// chartSpan is the narrowest window that shows all readings of the present run.
-func chartSpan(k instanceFacts) time.Duration {
-	for _, s := range k.samples {
-		if s.Run != k.in.Run {
-			continue
-		}
-		for _, span := range chartSpans {
-			if k.at.Sub(s.At) <= span {
-				return span
-			}
-		}
-		return chartWindow
+// chartSpan is the narrowest window that shows all samples.
+func chartSpan(samples []fleet.Sample, at models.Instant) time.Duration {
+	if len(samples) == 0 {
+		return chartSpans[0]
 	}
-	return chartSpans[0]
+	for _, span := range chartSpans {
+		if at.Sub(samples[0].At) <= span {
+			return span
+		}
+	}
+	return chartWindow
 }
 
-// liveView draws the last minutes of a running instance.
-func liveView(k instanceFacts) *web.Live {
-	memory, top, limit, slow := 0, 0.0, 0.0, 0.0
-	whole := true
-	for _, s := range k.in.Slices {
-		memory += s.MemoryMiB
-		whole = whole && s.Size >= max(1, s.Model.MemoryUnits)
-		top, slow = max(top, float64(s.Model.TDPWatt)), float64(s.Model.SlowdownC)
+// scale is what the charts of an instance, a card or a node reach up to.
+type scale struct {
+	memoryMiB int
+	watt      float64 // the most that is drawn; 0: not known
+	whole     bool    // all of a card, so that its power is the subject's own
+	slowdown  float64 // °C; 0: not known
+	sums      string  // what the figures are of, when it is several cards
+}
+
+func instanceScale(in fleet.InstanceView) scale {
+	s := scale{whole: true}
+	for _, l := range in.Slices {
+		s.memoryMiB += l.MemoryMiB
+		s.whole = s.whole && l.Size >= max(1, l.Model.MemoryUnits)
+		s.watt, s.slowdown = max(s.watt, float64(l.Model.TDPWatt)), float64(l.Model.SlowdownC)
 	}
-	limit = top
-	power := web.Chart{Key: "power_w", Label: "Power", Unit: " W", Top: max(100, top), Limit: limit, Right: fmt.Sprintf("limit %.0f W", limit)}
-	if !whole || limit == 0 {
+	return s
+}
+
+func cardScale(d fleet.DeviceView) scale {
+	return scale{memoryMiB: d.MemoryMiB, watt: float64(d.Facts.TDPWatt), whole: true, slowdown: float64(d.Facts.SlowdownC)}
+}
+
+func nodeScale(n fleet.NodeView) scale {
+	s := scale{whole: true}
+	for _, d := range n.Devices {
+		s.memoryMiB += d.MemoryMiB
+		s.watt += float64(d.Facts.TDPWatt)
+		if t := float64(d.Facts.SlowdownC); t > 0 && (s.slowdown == 0 || t < s.slowdown) {
+			s.slowdown = t
+		}
+	}
+	if len(n.Devices) > 1 {
+		s.sums = "all cards"
+	}
+	return s
+}
+
+// gauge is one kind of reading: its chart, and where to read it.
+type gauge struct {
+	web.Chart
+	live  func(fleet.Sample) *float64
+	past  func(models.Rollup) models.Figures
+	parts float64 // of the unit, that rollups are in
+	peak  bool
+}
+
+func (s scale) gauges() []gauge {
+	power := web.Chart{Key: "power_w", Label: "Power", Unit: " W", Top: max(100, s.watt), Limit: s.watt, Right: fmt.Sprintf("limit %s W", reading(s.watt))}
+	if !s.whole || s.watt == 0 {
 		power.Limit, power.Right = 0, "of the whole card only"
 	}
-	temperature := web.Chart{Key: "temperature_c", Label: "Temperature", Unit: " °C", Top: 100, Limit: slow}
-	if slow > 0 {
-		temperature.Right = fmt.Sprintf("limit %.0f °C", slow)
+	temperature := web.Chart{Key: "temperature_c", Label: "Temperature", Unit: " °C", Top: 100, Limit: s.slowdown}
+	if s.slowdown > 0 {
+		temperature.Right = fmt.Sprintf("limit %.0f °C", s.slowdown)
 	}
-	charts := []struct {
-		web.Chart
-		read func(fleet.Sample) *float64
-		peak bool
-	}{
-		{web.Chart{Key: "utilization_percent", Label: "GPU utilisation", Unit: " %", Top: 100}, func(s fleet.Sample) *float64 { return s.UtilizationPercent }, true},
-		{web.Chart{Key: "memory_mib", Label: "Memory", Unit: fmt.Sprintf(" of %s MiB", thousands(int64(memory))), Top: float64(max(1, memory))}, func(s fleet.Sample) *float64 {
+	utilisation := web.Chart{Key: "utilization_percent", Label: "GPU utilisation", Unit: " %", Top: 100}
+	memory := web.Chart{Key: "memory_mib", Label: "Memory", Unit: fmt.Sprintf(" of %s MiB", thousands(int64(s.memoryMiB))), Top: float64(max(1, s.memoryMiB))}
+	if s.sums != "" {
+		utilisation.Label, temperature.Label = "GPU utilisation, mean", "Temperature, hottest"
+		memory.Right = s.sums
+	}
+	return []gauge{
+		{utilisation, func(s fleet.Sample) *float64 { return s.UtilizationPercent }, func(r models.Rollup) models.Figures { return r.Utilization }, 10, true},
+		{memory, func(s fleet.Sample) *float64 {
 			if s.MemoryMiB == nil {
 				return nil
 			}
 			v := float64(*s.MemoryMiB)
 			return &v
-		}, false},
-		{temperature, func(s fleet.Sample) *float64 { return s.TemperatureC }, false},
-		{power, func(s fleet.Sample) *float64 { return s.PowerW }, false},
+		}, func(r models.Rollup) models.Figures { return r.Memory }, 1, false},
+		{temperature, func(s fleet.Sample) *float64 { return s.TemperatureC }, func(r models.Rollup) models.Figures { return r.Temperature }, 10, false},
+		{power, func(s fleet.Sample) *float64 { return s.PowerW }, func(r models.Rollup) models.Figures { return r.Power }, 10, false},
 	}
-	live := &web.Live{Window: "15 minutes are kept", WindowSeconds: int(chartWindow / time.Second)}
-	span := chartSpan(k)
-	for _, ch := range charts {
-		ch.Left = fmt.Sprintf("−%d min", span/time.Minute)
-		top := fillChart(&ch.Chart, k, span, ch.read)
-		if ch.peak {
-			ch.Peak = "–"
+}
+
+// liveView draws the last minutes of a subject whose samples come from a socket.
+func liveView(socket string, of scale, samples []fleet.Sample, at models.Instant) *web.Live {
+	live := &web.Live{Socket: socket, Window: "15 minutes are kept", WindowSeconds: int(chartWindow / time.Second)}
+	span := chartSpan(samples, at)
+	for _, g := range of.gauges() {
+		g.Left = fmt.Sprintf("−%d min", span/time.Minute)
+		top := fillChart(&g.Chart, samples, at, span, g.live)
+		if g.peak {
+			g.Peak = "–"
 			if top != nil {
-				ch.Peak = reading(*top)
+				g.Peak = reading(*top)
 			}
 		}
-		live.Charts = append(live.Charts, ch.Chart)
+		live.Charts = append(live.Charts, g.Chart)
 	}
 	return live
 }
 
 // fillChart puts the window's readings in, one per step of time, and the newest
-// as a number. It returns the highest reading, nil without any.
-func fillChart(ch *web.Chart, k instanceFacts, span time.Duration, read func(fleet.Sample) *float64) (peak *float64) {
-	begin := k.at.Add(-span)
-	steps := make([]*float64, chartPoints)
-	for _, s := range k.samples {
-		i := int(s.At.Sub(begin) * chartPoints / span)
-		if i < 0 || i > chartPoints || s.Run != k.in.Run {
+// as a number. It returns the highest reading, nil without any. A step is two
+// seconds at least, so that one without a reading is a gap.
+func fillChart(ch *web.Chart, samples []fleet.Sample, at models.Instant, span time.Duration, read func(fleet.Sample) *float64) (peak *float64) {
+	begin, points := at.Add(-span), min(chartPoints, int(span/(2*time.Second)))
+	steps := make([]*float64, points)
+	for _, s := range samples {
+		i := int(s.At.Sub(begin) * time.Duration(points) / span)
+		if i < 0 || i > points {
 			continue
 		}
-		i = min(i, chartPoints-1)
+		i = min(i, points-1)
 		v := read(s)
 		if v == nil {
 			continue
@@ -109,8 +152,8 @@ func fillChart(ch *web.Chart, k instanceFacts, span time.Duration, read func(fle
 			peak = v
 		}
 	}
-	if n := len(k.samples); n > 0 && k.at.Sub(k.samples[n-1].At) < freshFor*time.Second {
-		if v := read(k.samples[n-1]); v != nil {
+	if n := len(samples); n > 0 && at.Sub(samples[n-1].At) < freshFor*time.Second {
+		if v := read(samples[n-1]); v != nil {
 			ch.Now = reading(*v)
 		}
 	}
@@ -120,7 +163,7 @@ func fillChart(ch *web.Chart, k instanceFacts, span time.Duration, read func(fle
 			continue // nothing is drawn before the first reading
 		}
 		measured = true
-		ch.Points = append(ch.Points, web.Point{X: float64(i+1) / chartPoints, Y: v})
+		ch.Points = append(ch.Points, web.Point{X: float64(i+1) / float64(points), Y: v})
 	}
 	return peak
 }
