@@ -44,8 +44,8 @@ type NodeRack struct {
 
 // DeviceCell is one card of a node.
 type DeviceCell struct {
-	Name string
-	Bar  SliceBar
+	Name, UUID, Href string
+	Bar              SliceBar
 	// Note is its temperature or fault: "66 °C", "XID 79", "–".
 	Note string
 	Bad  bool
@@ -71,6 +71,7 @@ type NodeView struct {
 	// Ladder are the ways to start an instance, best first, and which was chosen.
 	Ladder  []LadderStep
 	Devices []NodeDevice
+	Measured
 	// Instances are those on this node now.
 	Instances []NodeInstance
 	Events    []Event
@@ -100,16 +101,18 @@ type LadderStep struct {
 
 // NodeDevice is one card in full.
 type NodeDevice struct {
-	Name, UUID, Model string
-	State             string
-	Tone              Tone
+	Name, UUID, Model, Href string
+	State                   string
+	Tone                    Tone
 	// Note says more of a state that is not well; empty: nothing.
 	Note string
 	Part SlicePart
 	// LayoutHref is where it is divided; empty: it cannot be.
 	LayoutHref string
 	// Readings are temperature, power, memory and utilisation, "not measurable" where so.
-	Readings []Pair
+	Readings []Reading
+	// Divided says into what it is divided; empty: it is not.
+	Divided string
 }
 
 // NodeInstance is one instance on a node, as the operator sees it.
