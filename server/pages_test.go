@@ -199,7 +199,7 @@ func TestOperatorsPages(t *testing.T) {
 	w := newWorld(t)
 	op := w.operator()
 	op.get("/fleet").wants(t, http.StatusOK, "No nodes yet.")
-	page := op.post("/fleet/join-tokens").wants(t, http.StatusCreated, "berth agent --portal "+w.url+" --token bjt_", "It joins one node")
+	page := op.post("/fleet/join-tokens").wants(t, http.StatusCreated, "berth agent join "+w.url+" --token bjt_", "It joins one node")
 	token := regexp.MustCompile(`bjt_[a-z0-9]+`).FindString(page.body)
 	if strings.Contains(op.get("/fleet").body, token) || strings.Contains(w.log.String(), token) {
 		t.Error("a join token is shown or logged a second time")
