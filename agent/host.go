@@ -18,11 +18,12 @@ import (
 	"berth/wire"
 )
 
-// What a simulated host has for each of its cards: the usual share of a rented GPU
-// server. Its disk is the real one.
+// What a simulated host has for each of its cards, and its disk: the usual share
+// of a rented GPU server.
 const (
 	simulatedMilliCPU  = 16_000
 	simulatedMemoryMiB = 112 << 10
+	simulatedDiskGiB   = 2 << 10
 )
 
 // bootID names this boot of the host.
@@ -40,6 +41,16 @@ func describeHost(ctx context.Context, name, dir string, images []string, rt run
 		return host, fmt.Errorf("uname: %w", err)
 	}
 	host.Kernel = unix.ByteSliceToString(uts.Release[:])
+	if _, host.Simulated = devices.(device.Follower); host.Simulated {
+		cards, err := devices.Inventory(ctx)
+		if err != nil {
+			return host, fmt.Errorf("list devices: %w", err)
+		}
+		host.MilliCPU = simulatedMilliCPU * len(cards)
+		host.MemoryMiB = simulatedMemoryMiB * len(cards)
+		host.DiskGiB = simulatedDiskGiB
+		return host, nil
+	}
 	// Instances may have what is free and what they have already.
 	var disk unix.Statfs_t
 	if err := unix.Statfs(dir, &disk); err != nil {
@@ -50,15 +61,6 @@ func describeHost(ctx context.Context, name, dir string, images []string, rt run
 		return host, fmt.Errorf("add up %s: %w", dir, err)
 	}
 	host.DiskGiB = int((int64(disk.Bavail)*disk.Bsize + theirs) >> 30)
-	if _, host.Simulated = devices.(device.Follower); host.Simulated {
-		cards, err := devices.Inventory(ctx)
-		if err != nil {
-			return host, fmt.Errorf("list devices: %w", err)
-		}
-		host.MilliCPU = simulatedMilliCPU * len(cards)
-		host.MemoryMiB = simulatedMemoryMiB * len(cards)
-		return host, nil
-	}
 	var info unix.Sysinfo_t
 	if err := unix.Sysinfo(&info); err != nil {
 		return host, fmt.Errorf("sysinfo: %w", err)

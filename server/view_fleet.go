@@ -256,7 +256,7 @@ func nodeView(n fleet.NodeView, on []fleet.InstanceView, accounts map[models.Acc
 	v.State, v.Tone = nodeState(n)
 	h := n.HostInfo
 	if h.Simulated {
-		v.Simulated = "These devices are a physical model of GPUs, not hardware, and CPU and memory are those of the modelled host. Processes in instances and the disk are real."
+		v.Simulated = "These devices are a physical model of GPUs, not hardware, and CPU, memory and disk are those of the modelled host. Processes in instances are real, and so are their files."
 	}
 	v.Facts = nodeFacts(n, k.at)
 	v.Ladder = ladder(h.Runtime)
