@@ -354,3 +354,29 @@ type Price struct {
 	PricePerHour Money     `json:"price_per_hour"`
 	EffectiveAt  time.Time `json:"effective_at"`
 }
+
+// History is what was measured of an instance, a card or all cards of a node.
+type History struct {
+	Range       string         `json:"range"`
+	From        time.Time      `json:"from"`
+	To          time.Time      `json:"to" doc:"end of the newest point"`
+	StepSeconds int64          `json:"step_seconds"`
+	Points      []HistoryPoint `json:"points" doc:"Oldest first. A step without a point has no sample at all"`
+}
+
+// HistoryPoint is one step that begins at At. What was not measured is null.
+type HistoryPoint struct {
+	At                 time.Time `json:"at"`
+	Samples            int64     `json:"samples" doc:"seconds heard of"`
+	UtilizationPercent *Figures  `json:"utilization_percent"`
+	MemoryMiB          *Figures  `json:"memory_mib"`
+	TemperatureC       *Figures  `json:"temperature_c"`
+	PowerW             *Figures  `json:"power_w"`
+}
+
+// Figures are the lowest, the mean and the highest of the seconds of a step.
+type Figures struct {
+	Min  float64 `json:"min"`
+	Mean float64 `json:"mean"`
+	Max  float64 `json:"max"`
+}

@@ -29,6 +29,7 @@ type serveFlags struct {
 	trustedProxies                                              []string
 	payments                                                    paymentFlags
 	newOperatorPassword, verbose                                bool
+	historyDays                                                 int
 }
 
 func newServe() *cobra.Command {
@@ -55,6 +56,7 @@ so. DATABASE_URL switches from SQLite in DIR to PostgreSQL.`,
 	flags.StringVar(&f.operatorEmail, "operator-email", "", "e-mail of the first operator (default operator@berth.local)")
 	flags.BoolVar(&f.newOperatorPassword, "new-operator-password", false, "give the operator a new password and print it, for one who has lost it")
 	flags.StringArrayVar(&f.seller, "seller", nil, "who sells, on invoices: name, then address lines (repeat)")
+	flags.IntVar(&f.historyDays, "history-days", 90, "how many days what was measured is kept, hour by hour; minute by minute for 7 of them")
 	flags.StringSliceVar(&f.trustedProxies, "trusted-proxies", nil, "networks whose X-Forwarded-For is believed, such as 10.0.0.0/8")
 	flags.BoolVarP(&f.verbose, "verbose", "v", false, "debug lines in the log")
 	f.payments.register(flags)
@@ -74,6 +76,9 @@ func serve(ctx context.Context, f serveFlags, stdout io.Writer, log *slog.Logger
 	proxies, err := parsePrefixes(f.trustedProxies)
 	if err != nil {
 		return err
+	}
+	if f.historyDays < 1 || f.historyDays > 3650 {
+		return usage{hint(fmt.Errorf("--history-days: %d is not 1 to 3650", f.historyDays), "leave it out for 90")}
 	}
 	listener, err := listen(f.listen, "--listen")
 	if err != nil {
@@ -120,7 +125,7 @@ func serve(ctx context.Context, f serveFlags, stdout io.Writer, log *slog.Logger
 	if err := bill.CheckCurrency(ctx); err != nil {
 		return hint(err, "start it with the --currency it was set up with, or give this one a database of its own")
 	}
-	boats := fleet.New(st, bill, fleet.Config{}, log)
+	boats := fleet.New(st, bill, fleet.Config{HistoryDays: f.historyDays}, log)
 	edge, err := server.New(server.Config{Store: st, Billing: bill, Fleet: boats, Log: log, BaseURL: f.baseURL, CheckoutOrigin: pay.checkoutOrigin,
 		TrustedProxies: proxies, Version: Version(), OperatorEmail: f.operatorEmail, LinkSecret: []byte(kept.Link)})
 	if err != nil {

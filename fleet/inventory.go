@@ -70,7 +70,7 @@ func (s *Service) takeIn(ctx context.Context, id models.NodeID, st wire.State, a
 			return err
 		}
 		old := st.LastEvent < n.EventSeq // taken before events that are known already
-		if err := s.putDevices(tx, id, st, !old); err != nil {
+		if err := s.putDevices(tx, id, st, !old, at); err != nil {
 			return err
 		}
 		for _, o := range st.Instances {
@@ -166,7 +166,7 @@ func concludes(in models.Instance, older, current bool) (happening, bool) {
 
 // putDevices writes what a node says of its cards, if it differs. Which slices
 // exist is believed only of a snapshot that is not old.
-func (s *Service) putDevices(tx *store.Tx, node models.NodeID, st wire.State, slicesToo bool) error {
+func (s *Service) putDevices(tx *store.Tx, node models.NodeID, st wire.State, slicesToo bool, at models.Instant) error {
 	var uuids []string
 	for _, r := range st.Devices {
 		if plain(r.UUID) {
@@ -186,7 +186,11 @@ func (s *Service) putDevices(tx *store.Tx, node models.NodeID, st wire.State, sl
 		}
 	}
 	var list []models.Device
-	same := true
+	var events []models.DeviceEvent
+	note := func(d models.Device, state, detail string) {
+		events = append(events, models.DeviceEvent{DeviceUUID: d.UUID, At: at, NodeID: node, State: state, Detail: detail})
+	}
+	same, seen := true, map[string]bool{}
 	for _, r := range st.Devices {
 		before, found := known[r.UUID]
 		if r.UUID == "" || !plain(r.UUID) || found && before.NodeID != node && before.State != models.DeviceAbsent {
@@ -201,9 +205,21 @@ func (s *Service) putDevices(tx *store.Tx, node models.NodeID, st wire.State, sl
 		}
 		same = same && found && reflect.DeepEqual(d, before)
 		list = append(list, d)
+		seen[d.UUID] = true
+		if !found || d.State != before.State || d.Detail != before.Detail || d.NodeID != before.NodeID {
+			note(d, d.State, d.Detail)
+		}
 	}
 	if same && len(list) == mine {
 		return nil
+	}
+	for _, d := range all {
+		if d.NodeID == node && d.State != models.DeviceAbsent && !seen[d.UUID] {
+			note(d, models.DeviceAbsent, "Its node no longer reports it.")
+		}
+	}
+	if err := tx.AddDeviceEvents(events); err != nil {
+		return err
 	}
 	return tx.PutDevices(node, list)
 }

@@ -169,22 +169,72 @@ func (s *Service) exhausted(tx *store.Tx, span models.SpanID, at models.Instant)
 }
 
 // keep puts a tick's readings into the rings of the instances and cards that are
-// the node's.
+// the node's. A tick that is not newer than the last is not kept again.
 func (s *Service) keep(id models.NodeID, t wire.Tick, runs map[models.InstanceID]store.ActiveRun, at models.Instant) {
-	readings := make([]Reading, 0, len(t.Instances))
+	if !s.newer(id, t) {
+		return
+	}
+	readings := make([]Reading, 0, len(t.Instances)+len(t.Devices)+1)
 	for _, i := range t.Instances {
 		r, ok := runs[models.InstanceID(i.ID)]
 		if !ok || i.Run != r.Run || i.Phase != wire.PhaseRunning {
 			continue
 		}
-		readings = append(readings, Reading{r.ID, Sample{At: at, Run: i.Run, Seconds: i.Seconds, UtilizationPercent: i.UtilizationPercent,
+		readings = append(readings, Reading{Subject: OfInstance(r.ID), ID: i.ID, Sample: Sample{At: at, Run: i.Run, Seconds: i.Seconds, UtilizationPercent: i.UtilizationPercent,
 			MemoryMiB: i.MemoryMiB, TemperatureC: i.TemperatureC, PowerW: i.PowerW}})
 	}
-	s.telemetry.take(readings)
+	groups := []Subject{Cards, CardsOf(id)}
 	for _, d := range t.Devices {
-		s.telemetry.add(deviceKey(id, d.UUID), Sample{At: at, UtilizationPercent: d.UtilizationPercent,
-			MemoryMiB: d.MemoryMiB, TemperatureC: d.TemperatureC, PowerW: d.PowerW})
+		readings = append(readings, Reading{Subject: OfCard(id, d.UUID), ID: d.UUID, groups: groups, Sample: Sample{At: at, UtilizationPercent: d.UtilizationPercent,
+			MemoryMiB: d.MemoryMiB, TemperatureC: d.TemperatureC, PowerW: d.PowerW}})
 	}
+	if len(t.Devices) > 0 {
+		readings = append(readings, Reading{Subject: OfNode(id), ID: string(id), Sample: summed(t.Devices, at)})
+	}
+	s.telemetry.take(readings)
+}
+
+// newer tells whether a tick comes after the last one of its node. An agent that
+// starts anew counts from the beginning, at a later time.
+func (s *Service) newer(id models.NodeID, t wire.Tick) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	last := s.ticks[id]
+	if t.BootID == last.BootID && t.Seq <= last.Seq && !t.At.After(last.At) {
+		return false
+	}
+	s.ticks[id] = wire.Tick{Seq: t.Seq, BootID: t.BootID, At: t.At}
+	return true
+}
+
+// summed is what a node's cards do at one moment. What one of them does not
+// measure is not known of all.
+func summed(cards []wire.DeviceSample, at models.Instant) Sample {
+	share := 1 / float64(len(cards))
+	s := Sample{At: at, UtilizationPercent: new(float64), MemoryMiB: new(int64), TemperatureC: new(float64), PowerW: new(float64)}
+	for i, d := range cards {
+		if d.UtilizationPercent == nil {
+			s.UtilizationPercent = nil
+		} else if s.UtilizationPercent != nil {
+			*s.UtilizationPercent += *d.UtilizationPercent * share
+		}
+		if d.MemoryMiB == nil {
+			s.MemoryMiB = nil
+		} else if s.MemoryMiB != nil {
+			*s.MemoryMiB += *d.MemoryMiB
+		}
+		if d.TemperatureC == nil {
+			s.TemperatureC = nil
+		} else if s.TemperatureC != nil && (i == 0 || *d.TemperatureC > *s.TemperatureC) {
+			*s.TemperatureC = *d.TemperatureC
+		}
+		if d.PowerW == nil {
+			s.PowerW = nil
+		} else if s.PowerW != nil {
+			*s.PowerW += *d.PowerW
+		}
+	}
+	return s
 }
 
 // NextDesired waits until the generation of a node's desired state is above

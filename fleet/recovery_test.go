@@ -388,7 +388,7 @@ func TestNobodyElsesInstance(t *testing.T) {
 	if v.Span.Cursor != 0 || v.Slices[0].Device.NodeID != b.id {
 		t.Errorf("%+v", v)
 	}
-	if got := w.fleet.Samples(in.ID, 0); len(got) != 0 {
+	if got := w.fleet.Samples(fleet.OfInstance(in.ID), 0); len(got) != 0 {
 		t.Errorf("%d samples from another node", len(got))
 	}
 }

@@ -21,6 +21,7 @@ import (
 	"berth/billing"
 	"berth/models"
 	"berth/models/store"
+	"berth/wire"
 )
 
 // Config are the rules an operator may change. The zero value is the default.
@@ -30,6 +31,7 @@ type Config struct {
 	MaxPerPage  int            // most rows of one list answer; 0: 100
 	StartedAt   models.Instant // since when this portal listens, so that its own absence counts for no node; 0: now
 	ReserveDisk int            // GiB of each node that are never sold
+	HistoryDays int            // how long what was measured is kept; 0: 90
 }
 
 // Service is the fleet of one portal. It is safe for concurrent use.
@@ -46,9 +48,11 @@ type Service struct {
 	mu      sync.Mutex
 	waiting map[models.NodeID]inventory      // snapshots taken ahead of events still on their way
 	doubles map[models.NodeID]Double         // the last other host with a node's key
+	ticks   map[models.NodeID]wire.Tick      // the last one of a node, without its readings
 	heard   map[models.NodeID]models.Instant // when a node last said anything, also if it could not be stored
 	present models.Instant                   // since when we listen without a gap
 	swept   models.Instant                   // the last sweep; zero: none yet
+	hours   models.Instant                   // up to when rollups of an hour are made; zero: not known yet
 }
 
 // New makes the fleet of a store. Call Run for its background work.
@@ -62,9 +66,12 @@ func New(st *store.Store, bill *billing.Service, cfg Config, log *slog.Logger) *
 	if cfg.MaxPerPage == 0 {
 		cfg.MaxPerPage = 100
 	}
+	if cfg.HistoryDays == 0 {
+		cfg.HistoryDays = 90
+	}
 	if cfg.StartedAt == 0 {
 		cfg.StartedAt = models.At(time.Now())
 	}
 	return &Service{st: st, bill: bill, cfg: cfg, log: log, telemetry: newTelemetry(), pools: newPools(), figures: newFigures(),
-		waiting: map[models.NodeID]inventory{}, doubles: map[models.NodeID]Double{}, heard: map[models.NodeID]models.Instant{}, present: cfg.StartedAt}
+		waiting: map[models.NodeID]inventory{}, doubles: map[models.NodeID]Double{}, ticks: map[models.NodeID]wire.Tick{}, heard: map[models.NodeID]models.Instant{}, present: cfg.StartedAt}
 }

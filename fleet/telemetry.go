@@ -25,11 +25,34 @@ type Sample struct {
 	PowerW             *float64
 }
 
-// telemetry keeps a ring per instance and per device and hands new samples to
-// who subscribed.
+// Subject is what samples are of.
+type Subject string
+
+// OfInstance is an instance.
+func OfInstance(id models.InstanceID) Subject { return Subject("instance:" + id) }
+
+// OfNode is all cards of a node together: the mean of their utilisation, the sum
+// of their memory and power, the temperature of the hottest.
+func OfNode(id models.NodeID) Subject { return Subject("node:" + id) }
+
+// OfCard is a whole card. It has the node in it, so that a node can speak of its
+// own cards only.
+func OfCard(node models.NodeID, uuid string) Subject {
+	return Subject("card:" + string(node) + ":" + uuid)
+}
+
+// Cards and CardsOf are each card of all nodes, or of one. They can only be
+// subscribed to.
+const Cards Subject = "cards"
+
+// CardsOf is Cards of one node.
+func CardsOf(node models.NodeID) Subject { return Subject("cards:" + node) }
+
+// telemetry keeps a ring per instance, card and node, rolls the minutes up, and
+// hands new samples to who subscribed.
 type telemetry struct {
 	mu   sync.Mutex
-	keys map[string]*series
+	keys map[Subject]*series
 }
 
 type series struct {
@@ -37,17 +60,21 @@ type series struct {
 	next int           // where the following one goes, once full
 	last int64         // Seq of the newest
 	subs []*subscriber // never changed in place, so that add may call them without the lock
+	roll rolling
 }
 
 type subscriber struct{ publish func([]Reading) }
 
-// Reading is a sample and the instance that it is of.
+// Reading is a sample and what it is of: ID is that of the instance or node, or
+// the card's UUID.
 type Reading struct {
-	ID models.InstanceID
+	Subject Subject
+	ID      string
 	Sample
+	groups []Subject // whose subscribers hear of it too
 }
 
-func newTelemetry() *telemetry { return &telemetry{keys: map[string]*series{}} }
+func newTelemetry() *telemetry { return &telemetry{keys: map[Subject]*series{}} }
 
 // packed is a Sample without pointers, since there are a million of them.
 type packed struct {
@@ -103,43 +130,31 @@ func (p packed) sample() Sample {
 	return s
 }
 
-func instanceKey(id models.InstanceID) string { return "instance:" + string(id) }
-
-// deviceKey has the node in it, so that a node can speak of its own cards only.
-func deviceKey(node models.NodeID, uuid string) string { return "device:" + string(node) + ":" + uuid }
-
-// Samples returns the kept readings of an instance with Seq above after, oldest
+// Samples returns the kept readings of a subject with Seq above after, oldest
 // first.
-func (s *Service) Samples(id models.InstanceID, after int64) []Sample {
-	return s.telemetry.samples(instanceKey(id), after)
+func (s *Service) Samples(of Subject, after int64) []Sample { return s.telemetry.samples(of, after) }
+
+// Subscribe has publish called with the new readings of subjects until leave is:
+// with those of one tick of a node at once. Whoever takes the tick in calls it, so
+// it must not wait; two calls may be under way at once, and one may still be after
+// leave. A reading is among Samples before publish is called with it.
+func (s *Service) Subscribe(to []Subject, publish func([]Reading)) (leave func()) {
+	return s.telemetry.subscribe(to, publish)
 }
 
-// DeviceSamples is Samples for a whole card of a node.
-func (s *Service) DeviceSamples(node models.NodeID, uuid string, after int64) []Sample {
-	return s.telemetry.samples(deviceKey(node, uuid), after)
-}
-
-// Subscribe has publish called with the new readings of instances until leave
-// is: with those of one tick of a node at once. Whoever takes the tick in calls
-// it, so it must not wait; two calls may be under way at once, and one may still
-// be after leave. A reading is among Samples before publish is called with it.
-func (s *Service) Subscribe(ids []models.InstanceID, publish func([]Reading)) (leave func()) {
-	return s.telemetry.subscribe(ids, publish)
-}
-
-func (t *telemetry) samples(key string, after int64) []Sample {
+func (t *telemetry) samples(of Subject, after int64) []Sample {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.keys[key].since(after)
+	return t.keys[of].since(after)
 }
 
-func (t *telemetry) subscribe(ids []models.InstanceID, publish func([]Reading)) (leave func()) {
+func (t *telemetry) subscribe(to []Subject, publish func([]Reading)) (leave func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	sub := &subscriber{publish}
 	var all []*series
-	for _, id := range ids {
-		s := t.series(instanceKey(id))
+	for _, subject := range to {
+		s := t.series(subject)
 		s.subs = append(s.subs, sub)
 		all = append(all, s)
 	}
@@ -152,11 +167,11 @@ func (t *telemetry) subscribe(ids []models.InstanceID, publish func([]Reading)) 
 	}
 }
 
-func (t *telemetry) series(key string) *series {
-	s := t.keys[key]
+func (t *telemetry) series(of Subject) *series {
+	s := t.keys[of]
 	if s == nil {
 		s = &series{}
-		t.keys[key] = s
+		t.keys[of] = s
 	}
 	return s
 }
@@ -175,7 +190,7 @@ func (s *series) since(after int64) []Sample {
 	return out
 }
 
-// take keeps a tick's readings of instances and hands them on.
+// take keeps a tick's readings and hands them on.
 func (t *telemetry) take(list []Reading) {
 	for sub, readings := range t.keep(list) {
 		sub.publish(readings)
@@ -187,22 +202,24 @@ func (t *telemetry) keep(list []Reading) map[*subscriber][]Reading {
 	defer t.mu.Unlock()
 	heard := map[*subscriber][]Reading{}
 	for _, r := range list {
-		s := t.series(instanceKey(r.ID))
+		s := t.series(r.Subject)
 		r.Sample = s.add(r.Sample)
+		s.roll.add(r.Sample)
 		for _, sub := range s.subs {
 			heard[sub] = append(heard[sub], r)
+		}
+		for _, g := range r.groups {
+			if s := t.keys[g]; s != nil {
+				for _, sub := range s.subs {
+					heard[sub] = append(heard[sub], r)
+				}
+			}
 		}
 	}
 	return heard
 }
 
 // add numbers a sample and keeps it.
-func (t *telemetry) add(key string, sample Sample) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.series(key).add(sample)
-}
-
 func (s *series) add(sample Sample) Sample {
 	sample.Seq = max(s.last+1, sample.At.Time().Unix())
 	s.last = sample.Seq
@@ -216,12 +233,12 @@ func (s *series) add(sample Sample) Sample {
 	return sample
 }
 
-// forget drops what has had no sample since before and no reader.
+// forget drops what has had no sample since before, no reader, and nothing to store.
 func (t *telemetry) forget(before models.Instant) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for key, s := range t.keys {
-		if len(s.subs) > 0 {
+		if len(s.subs) > 0 || s.roll.waits() {
 			continue
 		}
 		if n := len(s.ring); n == 0 || s.ring[(s.next+n-1)%n].at < before {

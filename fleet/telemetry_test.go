@@ -18,7 +18,7 @@ func TestRing(t *testing.T) {
 		if i%2 == 0 {
 			s.UtilizationPercent, s.MemoryMiB = &util, &memory
 		}
-		tel.add("k", s)
+		tel.take([]Reading{{Subject: "k", Sample: s}})
 	}
 	all := tel.samples("k", 0)
 	if len(all) != KeptSamples || all[0].Seconds != 50 || all[KeptSamples-1].Seconds != KeptSamples+49 {
@@ -40,13 +40,13 @@ func TestRing(t *testing.T) {
 	}
 	// A portal that begins anew numbers above what it numbered before.
 	fresh := newTelemetry()
-	fresh.add("k", Sample{At: start.Add((KeptSamples + 50) * time.Second)})
+	fresh.take([]Reading{{Subject: "k", Sample: Sample{At: start.Add((KeptSamples + 50) * time.Second)}}})
 	if got := fresh.samples("k", 0)[0].Seq; got <= all[KeptSamples-1].Seq {
 		t.Errorf("numbers begin again at %d", got)
 	}
 	// Two in one second, or a clock that goes back, do not repeat a number.
 	for range 3 {
-		fresh.add("k", Sample{At: start})
+		fresh.take([]Reading{{Subject: "k", Sample: Sample{At: start}}})
 	}
 	got := fresh.samples("k", 0)
 	for i := 1; i < len(got); i++ {
@@ -59,6 +59,12 @@ func TestRing(t *testing.T) {
 		t.Error("forgot what is new")
 	}
 	tel.forget(start.Add(time.Hour))
+	if len(tel.samples("k", 0)) == 0 {
+		t.Error("forgot a minute that is not stored")
+	}
+	tel.ended(start.Add(time.Hour))
+	tel.stored(start.Add(time.Hour))
+	tel.forget(start.Add(time.Hour))
 	if len(tel.samples("k", 0)) != 0 {
 		t.Error("kept what is old")
 	}
@@ -69,12 +75,12 @@ func TestRing(t *testing.T) {
 func TestSubscribers(t *testing.T) {
 	tel := newTelemetry()
 	at := models.At(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
-	var one, two [][]int64
+	var one, two, all [][]int64
 	note := func(to *[][]int64) func([]Reading) {
 		return func(list []Reading) {
 			var seconds []int64
 			for _, r := range list {
-				if kept := tel.samples(instanceKey(r.ID), r.Seq-1); len(kept) != 1 || kept[0].Seq != r.Seq {
+				if kept := tel.samples(r.Subject, r.Seq-1); len(kept) != 1 || kept[0].Seq != r.Seq {
 					t.Errorf("published %d, kept %+v", r.Seq, kept)
 				}
 				seconds = append(seconds, r.Seconds)
@@ -82,15 +88,16 @@ func TestSubscribers(t *testing.T) {
 			*to = append(*to, seconds)
 		}
 	}
-	tick := func(first int64, ids ...models.InstanceID) {
+	tick := func(first int64, ids ...Subject) {
 		var list []Reading
 		for i, id := range ids {
-			list = append(list, Reading{id, Sample{At: at, Seconds: first + int64(i)}})
+			list = append(list, Reading{Subject: id, groups: []Subject{"all"}, Sample: Sample{At: at, Seconds: first + int64(i)}})
 		}
 		tel.take(list)
 	}
-	leaveOne := tel.subscribe([]models.InstanceID{"a"}, note(&one))
-	leaveTwo := tel.subscribe([]models.InstanceID{"a", "b"}, note(&two))
+	leaveOne := tel.subscribe([]Subject{"a"}, note(&one))
+	defer tel.subscribe([]Subject{"all"}, note(&all))()
+	leaveTwo := tel.subscribe([]Subject{"a", "b"}, note(&two))
 	tick(1, "a", "b", "c")
 	tick(4, "c")
 	leaveOne()
@@ -106,8 +113,13 @@ func TestSubscribers(t *testing.T) {
 	if want := [][]int64{{1, 2}, {5}, {6, 7}}; !reflect.DeepEqual(two, want) {
 		t.Errorf("%v, want %v", two, want)
 	}
+	if want := [][]int64{{1, 2, 3}, {4}, {5}, {6, 7}, {8, 9}}; !reflect.DeepEqual(all, want) {
+		t.Errorf("of the group: %v, want %v", all, want)
+	}
+	tel.ended(at.Add(time.Hour))
+	tel.stored(at.Add(time.Hour))
 	tel.forget(at.Add(time.Hour))
-	if len(tel.keys) != 0 {
+	if len(tel.keys) != 1 {
 		t.Error("a series that nobody reads is kept")
 	}
 }
@@ -119,15 +131,15 @@ func TestManyReadersAtOnce(t *testing.T) {
 	for range 8 {
 		wg.Go(func() {
 			for range 50 {
-				leave := tel.subscribe([]models.InstanceID{"k"}, func([]Reading) {})
-				tel.samples(instanceKey("k"), 0)
+				leave := tel.subscribe([]Subject{"k"}, func([]Reading) {})
+				tel.samples("k", 0)
 				leave()
 			}
 		})
 	}
 	wg.Go(func() {
 		for i := range 500 {
-			tel.take([]Reading{{"k", Sample{At: models.Instant(i) * 1e6}}})
+			tel.take([]Reading{{Subject: "k", Sample: Sample{At: models.Instant(i) * 1e6}}})
 		}
 	})
 	wg.Wait()

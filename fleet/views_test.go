@@ -74,18 +74,18 @@ func TestLiveReadings(t *testing.T) {
 	in := w.launch(w.order(acc, "a100-80gb.1g.10gb"))
 	b.run(in)
 	b.count(1)
-	kept := w.fleet.Samples(in.ID, 0)
+	kept := w.fleet.Samples(fleet.OfInstance(in.ID), 0)
 	var next fleet.Reading
-	leave := w.fleet.Subscribe([]models.InstanceID{in.ID}, func(list []fleet.Reading) { next = list[0] })
+	leave := w.fleet.Subscribe([]fleet.Subject{fleet.OfInstance(in.ID)}, func(list []fleet.Reading) { next = list[0] })
 	b.count(1)
 	leave()
 	if len(kept) != 1 || next.Seq != kept[0].Seq+1 || next.Seconds != 2 || next.Run != 1 || *next.UtilizationPercent != 12.5 || next.PowerW != nil {
 		t.Errorf("%+v then %+v", kept, next)
 	}
-	if got := w.fleet.Samples(in.ID, kept[0].Seq); len(got) != 1 || got[0].Seq != next.Seq {
+	if got := w.fleet.Samples(fleet.OfInstance(in.ID), kept[0].Seq); len(got) != 1 || got[0].Seq != next.Seq {
 		t.Errorf("%+v", got)
 	}
-	if got := w.fleet.DeviceSamples(b.id, "GPU-a", 0); len(got) != 2 || *got[0].TemperatureC != 40 || got[0].UtilizationPercent != nil {
+	if got := w.fleet.Samples(fleet.OfCard(b.id, "GPU-a"), 0); len(got) != 2 || *got[0].TemperatureC != 40 || got[0].UtilizationPercent != nil {
 		t.Errorf("%+v", got)
 	}
 }

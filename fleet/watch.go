@@ -28,6 +28,7 @@ func (s *Service) Run(ctx context.Context) error {
 	var warming sync.WaitGroup
 	defer warming.Wait()
 	warming.Go(func() { s.pools.run(ctx) })
+	warming.Go(func() { s.runHistory(ctx) })
 	tick := time.NewTicker(sweepEvery)
 	defer tick.Stop()
 	for {

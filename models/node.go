@@ -89,6 +89,16 @@ func (d Device) GPU() (gpu.Model, error) {
 	return m.WithDriver(d.Profiles).WithShare(d.Share()), nil
 }
 
+// DeviceEvent is a card that was seen in another state than before.
+type DeviceEvent struct {
+	DeviceUUID string `gorm:"primaryKey"`
+	Seq        int64  `gorm:"primaryKey;autoIncrement:false"` // of the card
+	At         Instant
+	NodeID     NodeID // where it was seen
+	State      string
+	Detail     string
+}
+
 // Lease is the hold of one slice by one run of an instance, until released.
 type Lease struct {
 	ID         string `gorm:"primaryKey"`

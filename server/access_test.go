@@ -51,6 +51,7 @@ var access = map[string]need{
 	"GET /api/v1/instances/:id/events": mayView, "GET /api/v1/instances/:id/live": mayView, "GET /api/v1/instances/:id/terminal": mayRun,
 	"GET /api/v1/usage": mayView, "GET /api/v1/wallet": mayView, "GET /api/v1/wallet/topups": mayView, "POST /api/v1/wallet/topups": mayPay, "GET /api/v1/wallet/topups/:id": mayView, "POST /api/v1/wallet/topups/:id/cancel": mayPay,
 	"GET /api/v1/ledger": mayView, "GET /api/v1/invoices": mayView, "GET /api/v1/invoices/:id": mayView,
+	"GET /api/v1/instances/:id/history": mayView, "GET /api/v1/devices/:uuid/history": mayOperate, "GET /api/v1/nodes/:id/history": mayOperate,
 	"GET /api/v1/nodes": mayOperate, "GET /api/v1/devices": mayOperate, "POST /api/v1/nodes/join-tokens": mayOperate, "GET /api/v1/prices": mayOperate, "POST /api/v1/prices": mayOperate,
 	"POST /api/v1/invoices/close":        mayOperate,
 	"POST /api/v1/devices/:uuid/layout":  mayOperate,

@@ -62,6 +62,7 @@ func newAPI(s *Server) *restAPI {
 	a.walletOperations()
 	a.invoiceOperations()
 	a.operatorOperations()
+	a.historyOperations()
 	a.describeSockets()
 	a.describeProblems()
 	return a

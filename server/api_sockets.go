@@ -12,6 +12,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"berth/api"
+	"berth/fleet"
 	"berth/models"
 	"berth/models/store"
 	"berth/wire"
@@ -46,7 +47,7 @@ func (s *Server) instanceLive(c echo.Context) error {
 		return err
 	}
 	after, _ := strconv.ParseInt(c.QueryParam("after"), 10, 64) // absent or odd: from the oldest kept
-	return s.watch(c, scene{ids: []models.InstanceID{in.ID}}, after)
+	return s.watch(c, scene{of: []fleet.Subject{fleet.OfInstance(in.ID)}}, after)
 }
 
 // watchedMax is how many instances one socket may watch.
@@ -54,22 +55,22 @@ const watchedMax = 100
 
 // instancesLive handles the WebSocket of what several instances of an account do.
 func (s *Server) instancesLive(c echo.Context) error {
-	what := scene{list: true}
+	var ids []models.InstanceID
 	for _, id := range c.QueryParams()["id"] {
-		what.ids = append(what.ids, models.InstanceID(id))
+		ids = append(ids, models.InstanceID(id))
 	}
-	slices.Sort(what.ids)
-	what.ids = slices.Compact(what.ids)
-	if len(what.ids) == 0 || len(what.ids) > watchedMax {
+	slices.Sort(ids)
+	ids = slices.Compact(ids)
+	if len(ids) == 0 || len(ids) > watchedMax {
 		return models.Fieldset{"id": "Name 1 to 100 instances, each as ?id=."}.Problem()
 	}
 	err := s.store.View(c.Request().Context(), func(tx *store.Tx) error {
-		rows, err := tx.InstancesByID(what.ids)
+		rows, err := tx.InstancesByID(ids)
 		own := map[models.InstanceID]bool{}
 		for _, in := range rows {
 			own[in.ID] = in.AccountID == identityOf(c).Account.ID
 		}
-		for _, id := range what.ids {
+		for _, id := range ids {
 			if err == nil && !own[id] {
 				err = models.Missing("instance", id)
 			}
@@ -78,6 +79,10 @@ func (s *Server) instancesLive(c echo.Context) error {
 	})
 	if err != nil {
 		return err
+	}
+	what := scene{list: true}
+	for _, id := range ids {
+		what.of = append(what.of, fleet.OfInstance(id))
 	}
 	return s.watch(c, what, 0)
 }

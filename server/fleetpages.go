@@ -45,7 +45,7 @@ func (s *Server) fleetFacts(c echo.Context) (k fleetFacts, err error) {
 	k.samples = map[string]fleet.Sample{}
 	for _, n := range k.nodes {
 		for _, d := range n.Devices {
-			if recent := s.fleet.DeviceSamples(n.ID, d.UUID, s.now().Unix()-freshFor); len(recent) > 0 {
+			if recent := s.fleet.Samples(fleet.OfCard(n.ID, d.UUID), s.now().Unix()-freshFor); len(recent) > 0 {
 				k.samples[d.UUID] = recent[len(recent)-1]
 			}
 		}

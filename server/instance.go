@@ -6,6 +6,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"berth/fleet"
 	"berth/models"
 	"berth/models/store"
 	"berth/money"
@@ -33,7 +34,7 @@ func (s *Server) showInstance(c echo.Context, status int, terminateError string)
 		return err
 	}
 	if in.State == models.Running {
-		k.samples = s.fleet.Samples(in.ID, at.Add(-chartWindow).Time().Unix())
+		k.samples = s.fleet.Samples(fleet.OfInstance(in.ID), at.Add(-chartWindow).Time().Unix())
 	}
 	l, err := s.layout(c, in.Name, web.NavInstances)
 	if err != nil {

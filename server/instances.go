@@ -9,6 +9,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"berth/fleet"
 	"berth/models"
 	"berth/models/store"
 	"berth/web"
@@ -74,7 +75,7 @@ func (s *Server) utilization(ids []models.InstanceID) map[models.InstanceID]floa
 	out := map[models.InstanceID]float64{}
 	for _, id := range ids {
 		// A sample's number is never below the Unix second it was taken.
-		for _, sample := range s.fleet.Samples(id, s.now().Unix()-freshFor) {
+		for _, sample := range s.fleet.Samples(fleet.OfInstance(id), s.now().Unix()-freshFor) {
 			if sample.UtilizationPercent != nil {
 				out[id] = *sample.UtilizationPercent
 			}

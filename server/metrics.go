@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"berth/fleet"
 	"berth/models"
 	"berth/models/store"
 	"berth/money"
@@ -160,7 +161,7 @@ func (k *stateCollector) Collect(ch chan<- prometheus.Metric) {
 	gauge(socketsDesc, float64(k.server.sockets.lives.Load()), "live")
 	gauge(socketsDesc, float64(k.server.sockets.terminals.Load()), "terminal")
 	for _, in := range running {
-		recent := k.server.fleet.Samples(in.ID, k.server.now().Unix()-scraped)
+		recent := k.server.fleet.Samples(fleet.OfInstance(in.ID), k.server.now().Unix()-scraped)
 		if len(recent) == 0 || recent[len(recent)-1].Run != in.Run {
 			continue
 		}

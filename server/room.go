@@ -10,7 +10,6 @@ import (
 
 	"berth/api"
 	"berth/fleet"
-	"berth/models"
 )
 
 // rooms are what is watched by somebody, and who does. A tick's readings are
@@ -22,10 +21,10 @@ type rooms struct {
 	rooms map[string]*room // by scene.name
 }
 
-// scene is what a room shows: one instance, sample by sample, or what a list of
+// scene is what a room shows: one subject, sample by sample, or what a list of
 // them does now.
 type scene struct {
-	ids  []models.InstanceID
+	of   []fleet.Subject
 	list bool
 }
 
@@ -34,7 +33,7 @@ func (s scene) name() string {
 	if s.list {
 		b.WriteString("list")
 	}
-	for _, id := range s.ids {
+	for _, id := range s.of {
 		b.WriteString(" " + string(id))
 	}
 	return b.String()
@@ -45,11 +44,11 @@ type room struct {
 	leave func() // ends the subscription to the readings
 
 	mu    sync.Mutex
-	seq   int64           // of one instance: the newest sample that was published
+	seq   int64           // of one subject: the newest sample that was published
 	lines map[*line]int64 // and the newest that each had when it entered
 }
 
-// enter has what is watched sent on a line. Of one instance it also returns the
+// enter has what is watched sent on a line. Of one subject it also returns the
 // kept samples after a sequence number, for the caller to write first; a list
 // begins with the next tick.
 func (r *rooms) enter(what scene, after int64, l *line) (kept net.Buffers) {
@@ -58,14 +57,14 @@ func (r *rooms) enter(what scene, after int64, l *line) (kept net.Buffers) {
 	in := r.rooms[what.name()]
 	if in == nil {
 		in = &room{scene: what, lines: map[*line]int64{}}
-		in.leave = r.fleet.Subscribe(what.ids, in.publish)
+		in.leave = r.fleet.Subscribe(what.of, in.publish)
 		r.rooms[what.name()] = in
 	}
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	had := int64(0)
 	if !what.list {
-		for _, s := range r.fleet.Samples(what.ids[0], after) {
+		for _, s := range r.fleet.Samples(what.of[0], after) {
 			kept = append(kept, sampleFrame(s))
 			had = s.Seq
 		}
@@ -120,7 +119,7 @@ func sampleFrame(s fleet.Sample) []byte { return textFrame(sampleJSON(s)) }
 func listFrame(list []fleet.Reading) []byte {
 	out := make([]api.InstanceSample, len(list))
 	for i, r := range list {
-		out[i] = api.InstanceSample{ID: string(r.ID), Sample: sampleJSON(r.Sample)}
+		out[i] = api.InstanceSample{ID: r.ID, Sample: sampleJSON(r.Sample)}
 	}
 	return textFrame(out)
 }

@@ -77,7 +77,7 @@ func goodbye(ctx context.Context) (code int, why string) {
 }
 
 // live sends what is watched, one JSON message for each tick of a node, until the
-// browser or ctx goes; then it calls done. Of one instance it sends the kept
+// browser or ctx goes; then it calls done. Of one subject it sends the kept
 // samples after a sequence number first. It returns at once, so that nothing of
 // the request is held as long as the socket: one goroutine stays, which reads.
 func (s *sockets) live(ctx context.Context, done func(), ws *websocket.Conn, what scene, after int64) {

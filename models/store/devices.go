@@ -94,3 +94,33 @@ func (tx *Tx) DevicesByUUID(uuids []string) (map[string]models.Device, error) {
 	}
 	return out, nil
 }
+
+// AddDeviceEvents notes what became of cards, each after what is noted of it.
+func (tx *Tx) AddDeviceEvents(list []models.DeviceEvent) error {
+	for _, e := range list {
+		if err := tx.db.Model(&models.DeviceEvent{}).Select("COALESCE(MAX(seq), 0) + 1").Where("device_uuid = ?", e.DeviceUUID).Scan(&e.Seq).Error; err != nil {
+			return err
+		}
+		if err := tx.db.Create(&e).Error; err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// DeviceEvents lists the newest events of a card, the newest first.
+func (tx *Tx) DeviceEvents(uuid string, limit int) (list []models.DeviceEvent, err error) {
+	return list, tx.db.Order("seq DESC").Limit(limit).Find(&list, "device_uuid = ?", uuid).Error
+}
+
+// NodeDeviceEvents lists the newest events of the cards of a node, the newest first.
+func (tx *Tx) NodeDeviceEvents(node models.NodeID, limit int) (list []models.DeviceEvent, err error) {
+	return list, tx.db.Order("at DESC, device_uuid").Limit(limit).Find(&list, "node_id = ?", node).Error
+}
+
+// DropDeviceEvents deletes at most so many events from before a moment, and returns
+// how many.
+func (tx *Tx) DropDeviceEvents(before models.Instant, limit int) (int64, error) {
+	res := tx.db.Exec(`DELETE FROM device_events WHERE (device_uuid, seq) IN (SELECT device_uuid, seq FROM device_events WHERE at < ? LIMIT ?)`, before, limit)
+	return res.RowsAffected, res.Error
+}

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -19,7 +20,7 @@ func (s *Store) Drift(ctx context.Context) []string {
 		models.LedgerAccount{}, models.Transfer{}, models.Entry{}, models.Hold{}, models.Topup{}, models.StripeEvent{},
 		models.UsageSpan{}, models.Price{}, models.Invoice{}, models.InvoicedPart{}, models.Counter{},
 		models.Node{}, models.Device{}, models.Lease{}, models.LeaseUnit{}, models.JoinToken{},
-		models.Instance{}, models.InstanceEvent{}} {
+		models.Instance{}, models.InstanceEvent{}, models.Rollup{}, models.DeviceEvent{}} {
 		stmt := &gorm.Statement{DB: db}
 		if err := stmt.Parse(m); err != nil {
 			return []string{err.Error()}
@@ -36,7 +37,8 @@ func (s *Store) Drift(ctx context.Context) []string {
 		}
 		for _, f := range stmt.Schema.Fields {
 			if f.DBName != "" {
-				want = append(want, fmt.Sprintf("%s %s nullable=false", f.DBName, kindOf(string(db.DataTypeOf(f)))))
+				nullable := f.FieldType.Kind() == reflect.Pointer
+				want = append(want, fmt.Sprintf("%s %s nullable=%t", f.DBName, kindOf(string(db.DataTypeOf(f))), nullable))
 			}
 		}
 		for _, line := range have {

@@ -58,3 +58,9 @@ func (tx *Tx) InstanceLeases(ids []models.InstanceID) (list []models.Lease, err 
 func (tx *Tx) DeviceLeases(uuids []string) (list []models.Lease, err error) {
 	return list, tx.db.Where("device_uuid IN ? AND released_at = 0", uuids).Order("id").Find(&list).Error
 }
+
+// PastLeases lists the newest leases of a device, held and released, the newest
+// first.
+func (tx *Tx) PastLeases(uuid string, limit int) (list []models.Lease, err error) {
+	return list, tx.db.Where("device_uuid = ?", uuid).Order("id DESC").Limit(limit).Find(&list).Error
+}
