@@ -105,6 +105,15 @@ func (s *Service) history(tx *store.Tx, of Subject, r Range, at models.Instant) 
 	return h, err
 }
 
+// Thin returns the history in at most so many steps, each a whole number of its
+// own.
+func (h History) Thin(most int) History {
+	n := int(h.Span / h.Step)
+	h.Step *= time.Duration((n + most - 1) / most)
+	h.Points = coarsen(slices.Clone(h.Points), h.Step)
+	return h
+}
+
 // coarsen merges rollups in order of time into steps.
 func coarsen(list []models.Rollup, step time.Duration) (out []models.Rollup) {
 	for _, r := range list {

@@ -33,8 +33,16 @@ func (s *Server) showInstance(c echo.Context, status int, terminateError string)
 	if k.charged, err = s.chargedFor(ctx, in.ID); err != nil {
 		return err
 	}
-	if in.State == models.Running {
-		k.samples = s.fleet.Samples(fleet.OfInstance(in.ID), at.Add(-chartWindow).Time().Unix())
+	if r, ok := rangeOf(c); ok {
+		if k.past, err = s.fleet.InstanceHistory(ctx, id.Account.ID, in.ID, r, at); err != nil {
+			return err
+		}
+	} else if in.State == models.Running {
+		for _, sample := range s.fleet.Samples(fleet.OfInstance(in.ID), at.Add(-chartWindow).Time().Unix()) {
+			if sample.Run == in.Run {
+				k.samples = append(k.samples, sample)
+			}
+		}
 	}
 	l, err := s.layout(c, in.Name, web.NavInstances)
 	if err != nil {
@@ -44,6 +52,12 @@ func (s *Server) showInstance(c echo.Context, status int, terminateError string)
 	v := instanceView(s.currency, k)
 	v.Layout, v.TerminateError = l, terminateError
 	return s.render(c, status, web.InstancePage(v))
+}
+
+// rangeOf is the part of the past that a page was asked for; none: live.
+func rangeOf(c echo.Context) (fleet.Range, bool) {
+	r, err := fleet.LookupRange(c.QueryParam("range"))
+	return r, err == nil
 }
 
 func (s *Server) chargedFor(ctx context.Context, id models.InstanceID) (sum money.Amount, err error) {

@@ -63,7 +63,7 @@ func TestSharesLive(t *testing.T) {
 		t.Fatal(err)
 	}
 	in := fleet.InstanceView{Slices: []fleet.SliceView{{Lease: models.Lease{Profile: p.Name, Size: 1, MemoryMiB: p.MemoryMiB}, Model: m}}}
-	charts := liveView(instanceFacts{in: in}).Charts
+	charts := liveView("/live", instanceScale(in), nil, 0).Charts
 	if u, mem, w := charts[0], charts[1], charts[3]; u.Right != "of the whole card only" || w.Right != u.Right || mem.Top != 24564 || mem.Unit != " of 24,564 MiB, shared" {
 		t.Errorf("%+v", charts)
 	}

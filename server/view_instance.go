@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"berth/api"
 	"berth/fleet"
 	"berth/gpu"
 	"berth/models"
@@ -18,7 +19,8 @@ import (
 type instanceFacts struct {
 	in      fleet.InstanceView
 	events  []models.InstanceEvent // oldest first
-	samples []fleet.Sample         // of the charts' window, oldest first
+	samples []fleet.Sample         // of the charts' window and the present run, oldest first
+	past    fleet.History          // asked for in place of the live charts; Name empty: it was not
 	charged money.Amount           // over all runs
 	purse   *web.Purse
 	allowed bool // the role may act
@@ -42,13 +44,17 @@ func instanceView(c money.Currency, k instanceFacts) web.InstanceView {
 	}
 	switch {
 	case in.State == models.Running:
-		v.Live = liveView(k)
+		v.Live = liveView("/instances/"+v.ID+"/live", instanceScale(in), k.samples, k.at)
 	case slices.Contains([]models.InstanceState{models.Queued, models.Placing, models.Pulling, models.Starting}, in.State):
 		v.Loading, v.LiveNote = true, "starts with the instance"
 	case in.State == models.Terminated:
 		v.LiveNote = "nothing to measure any more"
 	default:
 		v.LiveNote = "nothing to measure while it is not running"
+	}
+	v.Ranges = rangeLinks("/instances/"+v.ID, k.past.Name)
+	if k.past.Name != "" {
+		v.Past = pastView(api.Prefix+"/instances/"+v.ID+"/history", instanceScale(in), k.past)
 	}
 	for _, s := range in.Slices {
 		part := web.SlicePart{Where: fmt.Sprintf("%s, GPU %d", in.NodeName, s.Device.Index)}

@@ -8,6 +8,7 @@ import (
 
 	"berth/fleet"
 	"berth/gpu"
+	"berth/models"
 	"berth/web"
 )
 
@@ -22,93 +23,134 @@ const (
 // minutes. Script has the same.
 var chartSpans = []time.Duration{time.Minute, 2 * time.Minute, 5 * time.Minute, 10 * time.Minute, chartWindow}
 
-// chartSpan is the narrowest window that shows all readings of the present run.
-func chartSpan(k instanceFacts) time.Duration {
-	for _, s := range k.samples {
-		if s.Run != k.in.Run {
-			continue
-		}
-		for _, span := range chartSpans {
-			if k.at.Sub(s.At) <= span {
-				return span
-			}
-		}
-		return chartWindow
+// chartSpan is the narrowest window that shows all samples.
+func chartSpan(samples []fleet.Sample, at models.Instant) time.Duration {
+	if len(samples) == 0 {
+		return chartSpans[0]
 	}
-	return chartSpans[0]
+	for _, span := range chartSpans {
+		if at.Sub(samples[0].At) <= span {
+			return span
+		}
+	}
+	return chartWindow
 }
 
-// liveView draws the last minutes of a running instance.
-func liveView(k instanceFacts) *web.Live {
-	memory, top, limit, slow := 0, 0.0, 0.0, 0.0
-	whole, shared := true, false
-	for _, s := range k.in.Slices {
-		if whole = whole && s.Profile == gpu.Whole; gpu.IsShare(s.Profile) {
-			shared = true
-			memory += s.Model.MemoryMiB // nothing keeps it to its part
+// scale is what the charts of an instance, a card or a node reach up to.
+type scale struct {
+	memoryMiB int
+	watt      float64 // the most that is drawn; 0: not known
+	whole     bool    // all of a card, so that its power is the subject's own
+	slowdown  float64 // °C; 0: not known
+	sums      string  // what the figures are of, when it is several cards
+	shared    bool    // in time with others: nothing keeps it to its part of the memory
+}
+
+func instanceScale(in fleet.InstanceView) scale {
+	s := scale{whole: true}
+	for _, l := range in.Slices {
+		if s.whole = s.whole && l.Profile == gpu.Whole; gpu.IsShare(l.Profile) {
+			s.shared = true
+			s.memoryMiB += l.Model.MemoryMiB
 		} else {
-			memory += s.MemoryMiB
+			s.memoryMiB += l.MemoryMiB
 		}
-		top, slow = max(top, float64(s.Model.TDPWatt)), float64(s.Model.SlowdownC)
+		s.watt, s.slowdown = max(s.watt, float64(l.Model.TDPWatt)), float64(l.Model.SlowdownC)
 	}
-	limit = top
-	power := web.Chart{Key: "power_w", Label: "Power", Unit: " W", Top: max(100, top), Limit: limit, Right: fmt.Sprintf("limit %.0f W", limit)}
-	if !whole || limit == 0 {
+	return s
+}
+
+func cardScale(d fleet.DeviceView) scale {
+	return scale{memoryMiB: d.MemoryMiB, watt: float64(d.Facts.TDPWatt), whole: true, slowdown: float64(d.Facts.SlowdownC)}
+}
+
+func nodeScale(n fleet.NodeView) scale {
+	s := scale{whole: true}
+	for _, d := range n.Devices {
+		s.memoryMiB += d.MemoryMiB
+		s.watt += float64(d.Facts.TDPWatt)
+		if t := float64(d.Facts.SlowdownC); t > 0 && (s.slowdown == 0 || t < s.slowdown) {
+			s.slowdown = t
+		}
+	}
+	if len(n.Devices) > 1 {
+		s.sums = "all cards"
+	}
+	return s
+}
+
+// gauge is one kind of reading: its chart, and where to read it.
+type gauge struct {
+	web.Chart
+	live  func(fleet.Sample) *float64
+	past  func(models.Rollup) models.Figures
+	parts float64 // of the unit, that rollups are in
+	peak  bool
+}
+
+func (s scale) gauges() []gauge {
+	power := web.Chart{Key: "power_w", Label: "Power", Unit: " W", Top: max(100, s.watt), Limit: s.watt, Right: fmt.Sprintf("limit %s W", reading(s.watt))}
+	if !s.whole || s.watt == 0 {
 		power.Limit, power.Right = 0, "of the whole card only"
 	}
+	temperature := web.Chart{Key: "temperature_c", Label: "Temperature", Unit: " °C", Top: 100, Limit: s.slowdown}
+	if s.slowdown > 0 {
+		temperature.Right = fmt.Sprintf("limit %.0f °C", s.slowdown)
+	}
 	utilisation := web.Chart{Key: "utilization_percent", Label: "GPU utilisation", Unit: " %", Top: 100}
-	used := web.Chart{Key: "memory_mib", Label: "Memory", Unit: fmt.Sprintf(" of %s MiB", thousands(int64(memory))), Top: float64(max(1, memory))}
-	if shared {
+	memory := web.Chart{Key: "memory_mib", Label: "Memory", Unit: fmt.Sprintf(" of %s MiB", thousands(int64(s.memoryMiB))), Top: float64(max(1, s.memoryMiB))}
+	if s.shared {
 		utilisation.Right = "of the whole card only"
-		used.Label, used.Unit = "Memory of your programs", used.Unit+", shared"
+		memory.Label, memory.Unit = "Memory of your programs", memory.Unit+", shared"
 	}
-	temperature := web.Chart{Key: "temperature_c", Label: "Temperature", Unit: " °C", Top: 100, Limit: slow}
-	if slow > 0 {
-		temperature.Right = fmt.Sprintf("limit %.0f °C", slow)
+	if s.sums != "" {
+		utilisation.Label, temperature.Label = "GPU utilisation, mean", "Temperature, hottest"
+		memory.Right = s.sums
 	}
-	charts := []struct {
-		web.Chart
-		read func(fleet.Sample) *float64
-		peak bool
-	}{
-		{utilisation, func(s fleet.Sample) *float64 { return s.UtilizationPercent }, true},
-		{used, func(s fleet.Sample) *float64 {
+	return []gauge{
+		{utilisation, func(s fleet.Sample) *float64 { return s.UtilizationPercent }, func(r models.Rollup) models.Figures { return r.Utilization }, 10, true},
+		{memory, func(s fleet.Sample) *float64 {
 			if s.MemoryMiB == nil {
 				return nil
 			}
 			v := float64(*s.MemoryMiB)
 			return &v
-		}, false},
-		{temperature, func(s fleet.Sample) *float64 { return s.TemperatureC }, false},
-		{power, func(s fleet.Sample) *float64 { return s.PowerW }, false},
+		}, func(r models.Rollup) models.Figures { return r.Memory }, 1, false},
+		{temperature, func(s fleet.Sample) *float64 { return s.TemperatureC }, func(r models.Rollup) models.Figures { return r.Temperature }, 10, false},
+		{power, func(s fleet.Sample) *float64 { return s.PowerW }, func(r models.Rollup) models.Figures { return r.Power }, 10, false},
 	}
-	live := &web.Live{Window: "15 minutes are kept", WindowSeconds: int(chartWindow / time.Second)}
-	span := chartSpan(k)
-	for _, ch := range charts {
-		ch.Left = fmt.Sprintf("−%d min", span/time.Minute)
-		top := fillChart(&ch.Chart, k, span, ch.read)
-		if ch.peak {
-			ch.Peak = "–"
+}
+
+// liveView draws the last minutes of a subject whose samples come from a socket.
+func liveView(socket string, of scale, samples []fleet.Sample, at models.Instant) *web.Live {
+	live := &web.Live{Socket: socket, Window: "15 minutes are kept", WindowSeconds: int(chartWindow / time.Second)}
+	span := chartSpan(samples, at)
+	for _, g := range of.gauges() {
+		g.Left = fmt.Sprintf("−%d min", span/time.Minute)
+		top := fillChart(&g.Chart, samples, at, span, g.live)
+		if g.peak {
+			g.Peak = "–"
 			if top != nil {
-				ch.Peak = reading(*top)
+				g.Peak = reading(*top)
 			}
 		}
-		live.Charts = append(live.Charts, ch.Chart)
+		live.Charts = append(live.Charts, g.Chart)
 	}
 	return live
 }
 
 // fillChart puts the window's readings in, one per step of time, and the newest
-// as a number. It returns the highest reading, nil without any.
-func fillChart(ch *web.Chart, k instanceFacts, span time.Duration, read func(fleet.Sample) *float64) (peak *float64) {
-	begin := k.at.Add(-span)
-	steps := make([]*float64, chartPoints)
-	for _, s := range k.samples {
-		i := int(s.At.Sub(begin) * chartPoints / span)
-		if i < 0 || i > chartPoints || s.Run != k.in.Run {
+// as a number. It returns the highest reading, nil without any. A step is two
+// seconds at least, so that one without a reading is a gap.
+func fillChart(ch *web.Chart, samples []fleet.Sample, at models.Instant, span time.Duration, read func(fleet.Sample) *float64) (peak *float64) {
+	begin, points := at.Add(-span), min(chartPoints, int(span/(2*time.Second)))
+	steps := make([]*float64, points)
+	for _, s := range samples {
+		i := int(s.At.Sub(begin) * time.Duration(points) / span)
+		if i < 0 || i > points {
 			continue
 		}
-		i = min(i, chartPoints-1)
+		i = min(i, points-1)
 		v := read(s)
 		if v == nil {
 			continue
@@ -120,8 +162,8 @@ func fillChart(ch *web.Chart, k instanceFacts, span time.Duration, read func(fle
 			peak = v
 		}
 	}
-	if n := len(k.samples); n > 0 && k.at.Sub(k.samples[n-1].At) < freshFor*time.Second {
-		if v := read(k.samples[n-1]); v != nil {
+	if n := len(samples); n > 0 && at.Sub(samples[n-1].At) < freshFor*time.Second {
+		if v := read(samples[n-1]); v != nil {
 			ch.Now = reading(*v)
 		}
 	}
@@ -131,7 +173,7 @@ func fillChart(ch *web.Chart, k instanceFacts, span time.Duration, read func(fle
 			continue // nothing is drawn before the first reading
 		}
 		measured = true
-		ch.Points = append(ch.Points, web.Point{X: float64(i+1) / chartPoints, Y: v})
+		ch.Points = append(ch.Points, web.Point{X: float64(i+1) / float64(points), Y: v})
 	}
 	return peak
 }

@@ -268,8 +268,8 @@ func TestChartsDrawTheWindowAndItsGaps(t *testing.T) {
 		v, used := float64(s%100), int64(7410)
 		samples = append(samples, fleet.Sample{At: now.Add(-time.Duration(s) * time.Second), Run: 2, UtilizationPercent: &v, MemoryMiB: &used})
 	}
-	in := fleet.InstanceView{Instance: models.Instance{Run: 2, State: models.Running}, Slices: []fleet.SliceView{{Lease: models.Lease{Profile: "1g.10gb", Size: 1, MemoryMiB: 9856}, Model: a100}}}
-	live := liveView(instanceFacts{in: in, samples: samples, at: now})
+	in := fleet.InstanceView{Slices: []fleet.SliceView{{Lease: models.Lease{Profile: "1g.10gb", Size: 1, MemoryMiB: 9856}, Model: a100}}}
+	live := liveView("/live", instanceScale(in), samples, now)
 	util := live.Charts[0]
 	if util.Peak != "99" || util.Now != "0" || len(util.Points) != chartPoints {
 		t.Errorf("peak %s, now %s, %d points", util.Peak, util.Now, len(util.Points))
@@ -292,10 +292,14 @@ func TestChartsDrawTheWindowAndItsGaps(t *testing.T) {
 	if power := live.Charts[3]; power.Now != "" || power.Right != "of the whole card only" || power.Limit != 0 {
 		t.Errorf("power %+v", power)
 	}
-	// Readings of an earlier run are not this one's.
-	in.Run = 3
-	if live := liveView(instanceFacts{in: in, samples: samples, at: now}); live.Charts[0].Points != nil || live.Charts[0].Peak != "–" {
-		t.Errorf("another run is drawn: %+v", live.Charts[0])
+	if live := liveView("/live", instanceScale(in), nil, now); live.Charts[0].Points != nil || live.Charts[0].Peak != "–" {
+		t.Errorf("nothing is drawn as something: %+v", live.Charts[0])
+	}
+	// A young run has no gap where there is none.
+	for _, p := range liveView("/live", instanceScale(in), samples[len(samples)-50:], now).Charts[0].Points {
+		if p.Y == nil {
+			t.Errorf("a gap at %v of a minute", p.X)
+		}
 	}
 }
 

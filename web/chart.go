@@ -1,6 +1,9 @@
 package web
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // The measures of a small chart's drawing, in its own units: readings run from the
 // floor at 60 up to the top at 4.
@@ -46,6 +49,43 @@ func (c Chart) runs() []chartRun {
 	return out
 }
 
+// areas draws the band: one outline for each piece between gaps. A piece of one
+// point is as wide as half a step of 120.
+func (c Chart) areas() (out []string) {
+	var over, under []string
+	flush := func() {
+		if len(over) > 0 {
+			slices.Reverse(under)
+			out = append(out, strings.Join(append(over, under...), " "))
+		}
+		over, under = nil, nil
+	}
+	for i, b := range c.Band {
+		if b.Low == nil || b.High == nil {
+			flush()
+			continue
+		}
+		xs := []float64{b.X * chartWidth}
+		if len(over) == 0 && (i+1 == len(c.Band) || c.Band[i+1].Low == nil) {
+			xs = []float64{xs[0] - .5, xs[0] + .5}
+		}
+		for _, x := range xs {
+			over = append(over, num(x)+","+num(c.height(*b.High)))
+			under = append(under, num(x)+","+num(c.height(*b.Low)))
+		}
+	}
+	flush()
+	return out
+}
+
+// scripts are the modules that go on with what is drawn.
+func (m Measured) scripts() []string {
+	if m.Past != nil {
+		return []string{"history.js"}
+	}
+	return []string{"chart.js"}
+}
+
 // height is where a value stands, kept inside the drawing.
 func (c Chart) height(v float64) float64 {
 	if c.Top <= 0 {
@@ -55,10 +95,13 @@ func (c Chart) height(v float64) float64 {
 	return chartFloor - share*(chartFloor-chartTop)
 }
 
-// reading is the newest reading in words.
+// reading is the newest reading in words, or the mean of the past.
 func (c Chart) reading() string {
 	if c.Now == "" {
 		return "not measurable"
 	}
-	return c.Now + c.Unit
+	if len(c.Band) > 0 {
+		return c.Now + c.Unit
+	}
+	return "now " + c.Now + c.Unit
 }

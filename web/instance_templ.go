@@ -128,7 +128,7 @@ func InstancePage(v InstanceView) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			}
-			templ_7745c5c3_Err = livePart(v).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = measured(v.Measured).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -265,7 +265,7 @@ func InstancePage(v InstanceView) templ.Component {
 		})
 		templ_7745c5c3_Err = page(v.Layout, around{
 			Topics:    instanceTopics(v.ID),
-			Scripts:   []string{"chart.js"},
+			Scripts:   v.Measured.scripts(),
 			Libraries: []string{"uPlot.iife.min.js"},
 			Styles:    []string{"uPlot.min.css"},
 		}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var2), templ_7745c5c3_Buffer)

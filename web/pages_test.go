@@ -240,7 +240,7 @@ func TestFirstView(t *testing.T) {
 }
 
 // imported are the modules that app.js and the others load by themselves.
-var imported = map[string]bool{"theme.js": true, "copy.js": true, "forms.js": true, "tick.js": true, "live.js": true, "refresh.js": true, "say.js": true, "socket.js": true}
+var imported = map[string]bool{"theme.js": true, "copy.js": true, "forms.js": true, "tick.js": true, "live.js": true, "refresh.js": true, "say.js": true, "socket.js": true, "plot.js": true}
 
 func gzipSize(t *testing.T, text string) int {
 	t.Helper()

@@ -21,12 +21,37 @@ func wave(base, swing float64, gap bool) []Point {
 }
 
 func liveView() *Live {
-	return &Live{Window: "15 minutes are kept", WindowSeconds: 900, Charts: []Chart{
+	return &Live{Socket: "/instances/i-1/live", Window: "15 minutes are kept", WindowSeconds: 900, Charts: []Chart{
 		{Key: "utilization_percent", Label: "GPU utilisation", Now: "87", Unit: " %", Top: 100, Points: wave(78, 12, true), Left: "−15 min", Peak: "98"},
 		{Key: "memory_mib", Label: "Memory", Now: "7,410", Unit: " of 9,856 MiB", Top: 9856, Limit: 9363, Points: wave(7200, 200, false), Left: "−15 min", Right: "limit 9,363 MiB"},
 		{Key: "temperature_c", Label: "Temperature", Now: "64", Unit: " °C", Top: 100, Limit: 87, Points: wave(60, 4, false), Left: "−15 min", Right: "limit 87 °C"},
 		{Key: "power_w", Label: "Power", Unit: " W", Top: 400, Left: "−15 min", Right: "of the whole card only"},
 	}}
+}
+
+func ranges(page, current string) (out []FilterLink) {
+	for _, r := range []FilterLink{{Label: "Live", Href: page}, {Label: "1 h", Href: page + "?range=1h"}, {Label: "24 h", Href: page + "?range=24h"}, {Label: "30 d", Href: page + "?range=30d"}} {
+		r.Current = r.Label == current || current == "" && r.Label == "Live"
+		out = append(out, r)
+	}
+	return out
+}
+
+func pastView(source string) *Past {
+	p := &Past{Source: source, StepSeconds: 300, Note: "each point is 5 minutes: the mean, and from the lowest to the highest second"}
+	for _, c := range liveView().Charts {
+		c.Left, c.Unit = "24 h ago", c.Unit+" mean"
+		for _, at := range c.Points {
+			r := Reach{X: at.X}
+			if at.Y != nil {
+				low, high := *at.Y*.8, *at.Y*1.1
+				r.Low, r.High = &low, &high
+			}
+			c.Band = append(c.Band, r)
+		}
+		p.Charts = append(p.Charts, c)
+	}
+	return p
 }
 
 func runningView() InstanceView {
@@ -38,7 +63,7 @@ func runningView() InstanceView {
 			{Label: "Image ready", Detail: "0.2 s", Status: StepDone}, {Label: "Started", Detail: "0.9 s", Status: StepDone},
 			{Label: "Running", Detail: "2 h 14 min 07 s", Status: StepNow, Ticking: true, Seconds: 8047},
 		},
-		Terminal: true, Live: liveView(), Logs: true,
+		Terminal: true, Measured: Measured{Live: liveView(), Ranges: ranges("/instances/i-1", "")}, Logs: true,
 		Cost: Cost{
 			Heading: "This run has cost", Whole: "$0.93", Faint: "88", Duration: "2 h 14 min 07 s", PerSecond: "$0.000117",
 			Lines:  []Pair{{Term: "Today", Value: "$0.94"}, {Term: "Wallet lasts", Value: "1 d 19 h"}},
@@ -90,6 +115,10 @@ func instanceSamples() map[string]templ.Component {
 	failed.Slices, failed.SliceNote = nil, "It holds nothing any more."
 	failed.Start = stopped.Start
 
+	past, young := runningView(), runningView()
+	past.Measured = Measured{Past: pastView("/api/v1/instances/i-1/history?range=24h"), Ranges: ranges("/instances/i-1", "24 h")}
+	young.Measured = Measured{Past: &Past{Source: "/api/v1/instances/i-1/history?range=1h", StepSeconds: 60, Note: "each point is 1 minute", Empty: "The first minute is not over yet."}, Ranges: ranges("/instances/i-1", "1 h")}
+
 	rows := []InstanceRow{
 		{ID: "i-1", Name: "qwen-serve-02", Where: "kestrel · GPU 0", Bar: tall(mig("1g.10gb", yours(6, 1, 1))), State: "Running", Tone: ToneRunning, SKU: "A100 80GB · 1g.10gb", Billing: "On demand", Utilization: "87 %", Live: true, Rate: "$0.42", Run: "2 h 14 min", Cost: "$0.93", CanStop: true},
 		{ID: "i-2", Name: "sdxl-batch", Where: "fulmar · GPU 0", Bar: tall(whole("RTX 4090", KindYours)), State: "Fetching image, 62 %", Tone: ToneStarting, SKU: "RTX 4090", Billing: "On demand", Utilization: "–", Rate: "$0.00", Run: "22 s", Cost: "$0.00", CanStop: true},
@@ -109,19 +138,21 @@ func instanceSamples() map[string]templ.Component {
 	hidden.Rows, hidden.Burn, hidden.NextHref = nil, "", ""
 	l := signedIn("Output of qwen-serve-02", NavInstances, "/instances/i-1/logs")
 	return map[string]templ.Component{
-		"instance":           InstancePage(runningView()),
-		"instance-starting":  InstancePage(starting),
-		"instance-stopped":   InstancePage(stopped),
-		"instance-failed":    InstancePage(failed),
-		"instances":          InstancesPage(instances),
-		"instances-flash":    InstancesPage(flashed),
-		"instances-refused":  InstancesPage(refused),
-		"instances-filtered": InstancesPage(hidden),
-		"instances-empty":    InstancesPage(InstancesView{Layout: instances.Layout, Summary: "None yet.", From: "$0.39"}),
-		"logs":               LogsPage(LogsView{Layout: l, ID: "i-1", Name: "qwen-serve-02", Text: "listening on :8000\n<b>not markup</b>\n", Note: "The last 256 KiB."}),
-		"logs-empty":         LogsPage(LogsView{Layout: l, ID: "i-1", Name: "qwen-serve-02"}),
-		"logs-error":         LogsPage(LogsView{Layout: l, ID: "i-1", Name: "qwen-serve-02", Problem: &Problem{What: "The node cannot be reached.", Next: "The output is kept there; try again in a moment."}}),
-		"terminal":           TerminalPage(TerminalView{Layout: l, ID: "i-1", Name: "qwen-serve-02", Nonce: "bm9uY2U"}),
-		"terminal-error":     TerminalPage(TerminalView{Layout: l, ID: "i-1", Name: "qwen-serve-02", Problem: &Problem{What: "It is stopped.", Next: "Start it first.", Href: "/instances/i-1", Link: "To the instance"}}),
+		"instance":            InstancePage(runningView()),
+		"instance-past":       InstancePage(past),
+		"instance-past-empty": InstancePage(young),
+		"instance-starting":   InstancePage(starting),
+		"instance-stopped":    InstancePage(stopped),
+		"instance-failed":     InstancePage(failed),
+		"instances":           InstancesPage(instances),
+		"instances-flash":     InstancesPage(flashed),
+		"instances-refused":   InstancesPage(refused),
+		"instances-filtered":  InstancesPage(hidden),
+		"instances-empty":     InstancesPage(InstancesView{Layout: instances.Layout, Summary: "None yet.", From: "$0.39"}),
+		"logs":                LogsPage(LogsView{Layout: l, ID: "i-1", Name: "qwen-serve-02", Text: "listening on :8000\n<b>not markup</b>\n", Note: "The last 256 KiB."}),
+		"logs-empty":          LogsPage(LogsView{Layout: l, ID: "i-1", Name: "qwen-serve-02"}),
+		"logs-error":          LogsPage(LogsView{Layout: l, ID: "i-1", Name: "qwen-serve-02", Problem: &Problem{What: "The node cannot be reached.", Next: "The output is kept there; try again in a moment."}}),
+		"terminal":            TerminalPage(TerminalView{Layout: l, ID: "i-1", Name: "qwen-serve-02", Nonce: "bm9uY2U"}),
+		"terminal-error":      TerminalPage(TerminalView{Layout: l, ID: "i-1", Name: "qwen-serve-02", Problem: &Problem{What: "It is stopped.", Next: "Start it first.", Href: "/instances/i-1", Link: "To the instance"}}),
 	}
 }

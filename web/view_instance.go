@@ -22,12 +22,7 @@ type InstanceView struct {
 	// Terminal offers the web terminal; true only while it can be opened.
 	Terminal bool
 	Cost     Cost
-	// Live holds the charts; nil when the instance has not begun to run or has ended.
-	Live *Live
-	// LiveNote stands in place of the charts: "starts with the instance". Loading
-	// draws the charts' places as being on their way.
-	LiveNote string
-	Loading  bool
+	Measured
 	// Slices are the cards it holds or held a part of.
 	Slices []SlicePart
 	// SliceNote is said under them, or alone: "Stopped instances hold nothing."
@@ -126,41 +121,6 @@ type Ticker struct {
 	Symbol   string
 	Decimals int
 	Running  bool
-}
-
-// Live is the part with the charts. Script opens a WebSocket at
-// /instances/{id}/live?after=SEQ and gets one JSON object a second; after=0 asks
-// for all that is kept. Without script the charts stand as drawn.
-type Live struct {
-	// Window is "over the last 15 minutes"; WindowSeconds the same for script.
-	Window        string
-	WindowSeconds int
-	Charts        []Chart
-}
-
-// Chart is one of the small charts.
-type Chart struct {
-	// Key is the field of the live message: utilization_percent, memory_mib,
-	// temperature_c or power_w.
-	Key, Label string
-	// Now and Unit are the newest reading: "87", " %". Now empty: not measurable.
-	Now, Unit string
-	// Top is the value at the upper edge. Limit, when not 0, is a dashed line.
-	Top, Limit float64
-	// Points are the readings of the window, oldest first.
-	Points []Point
-	// Left stands under the left end: "−15 min".
-	Left string
-	// Peak is the highest reading of the window, without its unit; script keeps it
-	// up. Right stands under the right end when there is no Peak: "limit 87 °C".
-	Peak, Right string
-}
-
-// Point is one reading. X runs from 0 (window's begin) to 1 (now).
-type Point struct {
-	X float64
-	// Y is nil when it was not measured: the line has a gap there.
-	Y *float64
 }
 
 // LogsView is the page /instances/{id}/logs.

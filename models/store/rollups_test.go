@@ -66,7 +66,9 @@ func TestRollups(t *testing.T) {
 
 		// An hour gathered is the minutes merged, however often it is gathered.
 		for range 2 {
-			in(func(tx *store.Tx) error { return tx.GatherRollups(models.Minute, models.Hour, hour, hour.Add(time.Hour)) })
+			in(func(tx *store.Tx) error {
+				return tx.GatherRollups(models.Minute, models.Hour, hour, hour.Add(time.Hour))
+			})
 		}
 		wholeHour.Step, wholeHour.At, wholeHour.Subject, wholeHour.Samples = models.Hour, hour, "device:a", 60*60+1
 		if got := read(models.Hour, "device:a", hour, hour.Add(2*time.Hour)); !reflect.DeepEqual(got, []models.Rollup{wholeHour}) {
@@ -83,7 +85,10 @@ func TestRollups(t *testing.T) {
 		// Old ones go a batch at a time, oldest first, of their step only.
 		var dropped []int64
 		for n := int64(1); n > 0; {
-			in(func(tx *store.Tx) (err error) { n, err = tx.DropRollups(models.Minute, hour.Add(time.Hour), 70); return err })
+			in(func(tx *store.Tx) (err error) {
+				n, err = tx.DropRollups(models.Minute, hour.Add(time.Hour), 70)
+				return err
+			})
 			dropped = append(dropped, n)
 		}
 		if !reflect.DeepEqual(dropped, []int64{70, 50, 0}) {
