@@ -34,6 +34,7 @@ var access = map[string]need{
 	"POST /account/password": mayView, "POST /account/tokens": mayView, "POST /account/tokens/:id/revoke": mayView,
 	"GET /live":  mayView,
 	"GET /fleet": mayOperate, "POST /fleet/join-tokens": mayOperate, "GET /fleet/accounts": mayOperate, "GET /fleet/:id": mayOperate,
+	"GET /fleet/live": mayOperate, "GET /fleet/:id/live": mayOperate, "GET /fleet/:id/devices/:uuid": mayOperate, "GET /fleet/:id/devices/:uuid/live": mayOperate,
 	"GET /fleet/:id/devices/:uuid/layout": mayOperate, "POST /fleet/:id/devices/:uuid/layout": mayOperate,
 	"POST /fleet/:id/devices/:uuid/sharing": mayOperate,
 	"POST /fleet/:id/maintenance":           mayOperate, "POST /fleet/:id/maintenance/end": mayOperate,

@@ -46,8 +46,7 @@ func (s *Server) instanceLive(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	after, _ := strconv.ParseInt(c.QueryParam("after"), 10, 64) // absent or odd: from the oldest kept
-	return s.watch(c, scene{of: []fleet.Subject{fleet.OfInstance(in.ID)}}, after)
+	return s.watch(c, scene{of: []fleet.Subject{fleet.OfInstance(in.ID)}}, afterOf(c))
 }
 
 // watchedMax is how many instances one socket may watch.

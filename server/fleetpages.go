@@ -2,12 +2,14 @@ package server
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"time"
 
 	"github.com/labstack/echo/v4"
 
+	"berth/api"
 	"berth/fleet"
 	"berth/gpu"
 	"berth/models"
@@ -95,10 +97,45 @@ func (s *Server) showNode(c echo.Context, status int, refused string) error {
 	if v.Layout, err = s.layout(c, n.Name, web.NavFleet); err != nil {
 		return err
 	}
+	if err := s.measureNode(c, n, &v, k.at); err != nil {
+		return err
+	}
 	if refused != "" {
 		v.Flash = &web.Flash{Tone: web.ToneFailed, Text: refused}
 	}
 	return s.render(c, status, web.NodePage(v))
+}
+
+// nodeEvents is how many events of its cards a node's page shows.
+const nodeEvents = 20
+
+// measureNode adds the charts and the events of a node's cards.
+func (s *Server) measureNode(c echo.Context, n fleet.NodeView, v *web.NodeView, at models.Instant) error {
+	ctx, page := c.Request().Context(), "/fleet/"+string(n.ID)
+	list, err := s.fleet.CardEvents(ctx, n.ID, nodeEvents)
+	if err != nil {
+		return err
+	}
+	names := map[string]string{}
+	for _, d := range n.Devices {
+		names[d.UUID] = fmt.Sprintf("GPU %d", d.Index)
+	}
+	v.Events = cardEvents(list, names)
+	if len(n.Devices) == 0 {
+		return nil
+	}
+	r, past := rangeOf(c)
+	v.Ranges = rangeLinks(page, r.Name)
+	if !past {
+		v.Live = liveView(page+"/live", nodeScale(n), s.recent(fleet.OfNode(n.ID), at), at)
+		return nil
+	}
+	h, err := s.fleet.NodeHistory(ctx, n.ID, r, at)
+	if err != nil {
+		return err
+	}
+	v.Past = pastView(api.Prefix+"/nodes/"+string(n.ID)+"/history", nodeScale(n), h)
+	return nil
 }
 
 // prices handles GET /prices.

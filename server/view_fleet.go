@@ -116,7 +116,7 @@ func nodeRack(n fleet.NodeView, k fleetFacts) web.NodeRack {
 		Detail: cardsOf(n) + agentOf(n) + ", seen " + ago(n.SeenAt, k.at, time.UTC)}
 	r.State, r.Tone = nodeState(n)
 	for _, d := range n.Devices {
-		cell := web.DeviceCell{Name: fmt.Sprintf("GPU %d", d.Index), Bar: deviceBar(n.Name, d), Note: "–", Bad: d.State != models.DeviceOK}
+		cell := web.DeviceCell{Name: fmt.Sprintf("GPU %d", d.Index), UUID: d.UUID, Href: cardHref(d), Bar: deviceBar(n.Name, d), Note: "–", Bad: d.State != models.DeviceOK}
 		cell.Bar.Tall = true
 		if s, ok := k.samples[d.UUID]; ok && s.TemperatureC != nil {
 			cell.Note = fmt.Sprintf("%.0f °C", *s.TemperatureC)
@@ -219,19 +219,30 @@ func nodeNeeds(n fleet.NodeView, at models.Instant) (out []web.Alert) {
 			Text: "It was refused; the node goes on.", Next: "give that host an empty folder and a token of its own, or end its agent; if it is the right one, end the agent on the other.", Href: href, Link: link})
 	}
 	for _, d := range n.Devices {
-		switch {
-		case d.State == models.DeviceSick:
-			out = append(out, web.Alert{Tone: web.ToneWarn, Word: "GPU not sold", Lead: fmt.Sprintf("%s, GPU %d: %s.", n.Name, d.Index, strings.TrimSuffix(deviceState(d), ".")),
-				Text: "It takes no new rentals.", Next: "look at the card; it is sold again when the driver reports it well.", Href: href, Link: link})
-		case d.State == models.DeviceAbsent && len(d.Leases) > 0:
-			out = append(out, web.Alert{Tone: web.ToneFailed, Word: "GPU gone", Lead: fmt.Sprintf("%s no longer reports GPU %d.", n.Name, d.Index),
-				Text: count(len(d.Leases), "slice") + " of it are held.", Next: "reseat or replace the card, or terminate what holds it.", Href: href, Link: link})
-		case len(d.Foreign) > 0:
-			out = append(out, web.Alert{Tone: web.ToneWarn, Word: "Unexplained slices", Lead: fmt.Sprintf("%s, GPU %d carries %s that no lease explains.", n.Name, d.Index, count(len(d.Foreign), "slice")),
-				Text: "They are not sold.", Next: "the agent removes them when it connects; if they stay, look at the card.", Href: href, Link: link})
+		if a, ok := cardNeed(n.Name, d); ok {
+			out = append(out, a)
 		}
 	}
 	return out
+}
+
+// cardNeed is what a person should do about a card, if anything.
+func cardNeed(node string, d fleet.DeviceView) (a web.Alert, ok bool) {
+	switch {
+	case d.State == models.DeviceSick:
+		a = web.Alert{Tone: web.ToneWarn, Word: "GPU not sold", Lead: fmt.Sprintf("%s, GPU %d: %s.", node, d.Index, strings.TrimSuffix(deviceState(d), ".")),
+			Text: "It takes no new rentals.", Next: "look at the card; it is sold again when the driver reports it well."}
+	case d.State == models.DeviceAbsent && len(d.Leases) > 0:
+		a = web.Alert{Tone: web.ToneFailed, Word: "GPU gone", Lead: fmt.Sprintf("%s no longer reports GPU %d.", node, d.Index),
+			Text: count(len(d.Leases), "slice") + " of it are held.", Next: "reseat or replace the card, or terminate what holds it."}
+	case len(d.Foreign) > 0:
+		a = web.Alert{Tone: web.ToneWarn, Word: "Unexplained slices", Lead: fmt.Sprintf("%s, GPU %d carries %s that no lease explains.", node, d.Index, count(len(d.Foreign), "slice")),
+			Text: "They are not sold.", Next: "the agent removes them when it connects; if they stay, look at the card."}
+	default:
+		return a, false
+	}
+	a.Href, a.Link = cardHref(d), fmt.Sprintf("Look at GPU %d", d.Index)
+	return a, true
 }
 
 // nodeView draws one node in full.
@@ -300,7 +311,7 @@ func ladder(r wire.Runtime) (out []web.LadderStep) {
 }
 
 func nodeDevice(node string, d fleet.DeviceView, samples map[string]fleet.Sample) web.NodeDevice {
-	v := web.NodeDevice{Name: fmt.Sprintf("GPU %d", d.Index), UUID: d.UUID, Model: cardName(d), State: deviceState(d), Tone: web.ToneRunning}
+	v := web.NodeDevice{Name: fmt.Sprintf("GPU %d", d.Index), UUID: d.UUID, Href: cardHref(d), Model: cardName(d), State: deviceState(d), Tone: web.ToneRunning}
 	if d.State != models.DeviceOK {
 		v.Tone = web.ToneWarn
 		if v.State = briefly(v.State); v.State != strings.TrimSuffix(d.Detail, ".") {
@@ -330,29 +341,34 @@ func nodeDevice(node string, d fleet.DeviceView, samples map[string]fleet.Sample
 		v.Sharing = sharingView(d)
 	}
 	if len(d.Layout) > 0 {
-		v.Readings = append(v.Readings, web.Pair{Term: "Divided into", Value: profileCounts(d.Layout)})
+		v.Divided = "Divided into " + profileCounts(d.Layout) + "."
 	}
-	const none = "not measurable"
-	s, known := samples[d.UUID]
-	read := func(term string, value *float64, unit string) {
-		text := none
+	sample, known := samples[d.UUID]
+	v.Readings = cardReadings(d, sample, known)
+	return v
+}
+
+// cardReadings are the newest readings of a card; known tells whether there are any.
+func cardReadings(d fleet.DeviceView, s fleet.Sample, known bool) (out []web.Reading) {
+	read := func(key, term string, value *float64, unit string) {
+		text := "not measurable"
 		if !known {
 			text = "–"
 		} else if value != nil {
 			text = reading(*value) + unit
 		}
-		v.Readings = append(v.Readings, web.Pair{Term: term, Value: text})
+		out = append(out, web.Reading{Key: key, Term: term, Value: text, Unit: unit})
 	}
-	read("Temperature", s.TemperatureC, " °C")
-	read("Power", s.PowerW, " W")
+	read("temperature_c", "Temperature", s.TemperatureC, " °C")
+	read("power_w", "Power", s.PowerW, " W")
 	var used *float64
 	if s.MemoryMiB != nil {
 		mib := float64(*s.MemoryMiB)
 		used = &mib
 	}
-	read("Memory", used, " of "+thousands(int64(d.MemoryMiB))+" MiB")
-	read("Utilisation", s.UtilizationPercent, " %")
-	return v
+	read("memory_mib", "Memory", used, " of "+thousands(int64(d.MemoryMiB))+" MiB")
+	read("utilization_percent", "Utilisation", s.UtilizationPercent, " %")
+	return out
 }
 
 // pricesView lists prices in force and planned.

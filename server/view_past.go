@@ -2,6 +2,7 @@ package server
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"berth/fleet"
@@ -73,10 +74,14 @@ func fillPast(g *gauge, h fleet.History) {
 	}
 	if f := figuresJSON(all, g.parts); f != nil {
 		g.Now = reading(f.Mean)
-		g.Right, g.Peak = "", reading(f.Max)
+		g.Right, g.Peak, g.Top = "", reading(f.Max), max(g.Top, f.Max)
 	}
-	if g.Key == "memory_mib" {
-		g.Unit = " MiB"
+	if g.Key == "memory_mib" { // its unit does not fit twice on a phone
+		if g.Unit = " MiB"; g.Peak != "" {
+			g.Peak, g.Right = "", "peak "+g.Peak
+		}
 	}
-	g.Label += ", mean"
+	if !strings.HasSuffix(g.Label, ", mean") {
+		g.Label += ", mean"
+	}
 }

@@ -4,15 +4,16 @@ import "github.com/a-h/templ"
 
 func operatorSamples() map[string]templ.Component {
 	fault := Hold{0, 8, 7, KindFault}
+	cardReadings := []Reading{{"temperature_c", "Temperature", "66 °C", " °C"}, {"power_w", "Power", "268 W", " W"}, {"memory_mib", "Memory", "41,230 of 81,920 MiB", " of 81,920 MiB"}, {"utilization_percent", "Utilisation", "not measurable", " %"}}
 	fleet := FleetView{
 		Layout: operator("Fleet", "/fleet"), Summary: "2 nodes, 5 GPUs.",
 		Metrics: []Metric{{"Sold now", "41", " %", "of memory"}, {"Instances", "3", "", "on 2 nodes"}, {"Burn", "$4.19", " /h", "all accounts"}, {"Power", "0.9", " kW", "measured"}},
 		Nodes: []NodeRack{
 			{ID: "n-1", Name: "kestrel", Detail: "2 × A100 80GB, 1 × RTX 4090, agent 0.1.0, seen 2 s ago", State: "1 GPU faulted", Tone: ToneWarn, Simulated: true, Devices: []DeviceCell{
-				{Name: "GPU 0", Bar: tall(mig("kestrel GPU 0: 2 slices held", other(0, 4, 3), other(6, 1, 1))), Note: "66 °C"},
-				{Name: "GPU 1", Bar: tall(mig("kestrel GPU 1: faulted", fault)), Note: "XID 79", Bad: true},
-				{Name: "GPU 2", Bar: tall(whole("kestrel GPU 2: held", KindOther)), Note: "61 °C"},
-				{Name: "GPU 3", Bar: tall(SliceBar{Label: "kestrel GPU 3: free", Memory: 4, Compute: 4}), Note: "31 °C"},
+				{Name: "GPU 0", UUID: "GPU-0", Href: "/fleet/n-1/devices/GPU-0", Bar: tall(mig("kestrel GPU 0: 2 slices held", other(0, 4, 3), other(6, 1, 1))), Note: "66 °C"},
+				{Name: "GPU 1", UUID: "GPU-1", Href: "/fleet/n-1/devices/GPU-1", Bar: tall(mig("kestrel GPU 1: faulted", fault)), Note: "XID 79", Bad: true},
+				{Name: "GPU 2", UUID: "GPU-2", Href: "/fleet/n-1/devices/GPU-2", Bar: tall(whole("kestrel GPU 2: held", KindOther)), Note: "61 °C"},
+				{Name: "GPU 3", UUID: "GPU-3", Href: "/fleet/n-1/devices/GPU-3", Bar: tall(SliceBar{Label: "kestrel GPU 3: free", Memory: 4, Compute: 4}), Note: "31 °C"},
 			}},
 			{ID: "n-2", Name: "tern", Detail: "1 × H100 80GB, agent 0.1.0, seen 4 min ago", State: "No heartbeat", Tone: ToneFailed, Lost: true, Devices: []DeviceCell{{Name: "GPU 0", Bar: tall(mig("tern GPU 0: 1 slice held", other(0, 1, 1))), Note: "–"}}},
 		},
@@ -33,11 +34,24 @@ func operatorSamples() map[string]templ.Component {
 			Name: "GPU 0", UUID: "GPU-3f2a9c1e-0000-4000-8000-000000000000", Model: "A100 80GB", State: "Healthy", Tone: ToneRunning,
 			Part:     SlicePart{Bar: mig("GPU 0: 2 slices held", other(0, 4, 3), other(6, 1, 1)), Left: "5 of 8 memory slices sold", Right: "4 of 7 compute"},
 			Sharing:  &CardSharing{ID: "GPU-0", Action: "/fleet/nod_1/devices/GPU-0/sharing", Mixed: true, Ways: []SharingWay{{Label: "As is usual for the model: not shared"}, {Value: "none", Label: "Not shared"}, {Value: "ts4", Label: "Whole or in 4 time shares", Selected: true}}},
-			Readings: []Pair{{Term: "Temperature", Value: "66 °C"}, {Term: "Power", Value: "268 W"}, {Term: "Memory", Value: "41,230 of 81,920 MiB"}, {Term: "Utilisation", Value: "not measurable"}},
+			Readings: cardReadings, Href: "/fleet/n-1/devices/GPU-3f2a9c1e",
 		}},
 		Instances: []NodeInstance{{ID: "i-1", Name: "qwen-serve-02", Account: "Ada Keel", SKU: "A100 80GB · 1g.10gb", Where: "GPU 0, memory 7 of 8", State: "Running", Tone: ToneRunning}},
 		Events:    []Event{{At: "09:00:02", DateTime: "2026-12-01T09:00:02Z", Lead: "Joined.", Text: "3 devices reported."}},
 	}
+	node.Measured = Measured{Ranges: ranges("/fleet/n-1", ""), Live: liveView()}
+	device := DeviceView{Layout: operator("GPU 0 of kestrel", "/fleet/n-1/devices/GPU-3f2a9c1e"), NodeHref: "/fleet/n-1", Node: "kestrel", Name: "GPU 0", Model: "A100 80GB",
+		UUID: "GPU-3f2a9c1e-0000-4000-8000-000000000000", State: "Healthy", Tone: ToneRunning, Simulated: true, LayoutHref: "/fleet/n-1/devices/GPU-3f2a9c1e/layout",
+		Part:     SlicePart{Bar: mig("GPU 0: 2 slices held", other(0, 4, 3), other(6, 1, 1)), Left: "5 of 8 memory slices sold", Right: "4 of 7 compute"},
+		Measured: Measured{Ranges: ranges("/fleet/n-1/devices/GPU-3f2a9c1e", ""), Live: liveView()},
+		Health:   []Pair{{Term: "State", Value: "Healthy"}, {Term: "Last Xid", Value: "Xid 31, memory page fault, 1 Dec, 08:12"}}, Facts: []Pair{{Term: "Memory", Value: "81,920 MiB"}},
+		Leases: []CardLease{{Instance: "qwen-serve-02", Account: "Ada Keel", Slice: "1g.10gb@6", State: "Running", From: "1 Dec, 09:41", Until: "held"}, {Instance: "sdxl", Account: "Tidemark Lab", Slice: "3g.40gb@0", From: "30 Nov, 09:41", Until: "to 30 Nov, 12:00"}},
+		Events: []Event{{At: "1 Dec, 08:12", DateTime: "2026-12-01T08:12:02Z", Lead: "Healthy.", Text: "Sold again."}}}
+	sick := device
+	sick.State, sick.Tone, sick.Measured.Live, sick.Measured.LiveNote, sick.Leases, sick.LayoutHref = "Xid 79", ToneWarn, nil, "nothing is heard of it now", nil, ""
+	sick.Measured.Past = nil
+	sick.Need = &Alert{Tone: ToneWarn, Word: "GPU not sold", Lead: "Xid 79, the GPU has fallen off the bus.", Text: "It takes no new rentals.", Next: "restart the machine."}
+	sick.Part.Bar = mig("GPU 0: faulted", fault)
 	skus := []ImageOption{{"a100-80gb", "A100 80GB", false}, {"a100-80gb.1g.10gb", "A100 80GB · 1g.10gb", true}}
 	prices := PricesView{
 		Layout: operator("Prices", "/prices"), SKUs: skus, Symbol: "$", Zone: "UTC",
@@ -63,6 +77,8 @@ func operatorSamples() map[string]templ.Component {
 		"fleet":       FleetPage(fleet),
 		"fleet-join":  FleetPage(joined),
 		"fleet-empty": FleetPage(FleetView{Layout: operator("Fleet", "/fleet"), Summary: "No nodes yet."}),
+		"device":      DevicePage(device),
+		"device-sick": DevicePage(sick),
 		"node":        NodePage(node),
 		"card-layout": CardLayoutPage(cardLayout), "card-layout-blocked": CardLayoutPage(blocked),
 		"node-empty": NodePage(NodeView{Layout: operator("tern", "/fleet/n-2"), ID: "n-2", Name: "tern", State: "No heartbeat", Tone: ToneFailed, Detail: "seen 4 min ago",

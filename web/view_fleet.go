@@ -44,8 +44,8 @@ type NodeRack struct {
 
 // DeviceCell is one card of a node.
 type DeviceCell struct {
-	Name string
-	Bar  SliceBar
+	Name, UUID, Href string
+	Bar              SliceBar
 	// Note is its temperature or fault: "66 °C", "XID 79", "–".
 	Note string
 	Bad  bool
@@ -71,6 +71,7 @@ type NodeView struct {
 	// Ladder are the ways to start an instance, best first, and which was chosen.
 	Ladder  []LadderStep
 	Devices []NodeDevice
+	Measured
 	// Instances are those on this node now.
 	Instances []NodeInstance
 	Events    []Event
@@ -100,9 +101,9 @@ type LadderStep struct {
 
 // NodeDevice is one card in full.
 type NodeDevice struct {
-	Name, UUID, Model string
-	State             string
-	Tone              Tone
+	Name, UUID, Model, Href string
+	State                   string
+	Tone                    Tone
 	// Note says more of a state that is not well; empty: nothing.
 	Note string
 	Part SlicePart
@@ -111,7 +112,9 @@ type NodeDevice struct {
 	// Sharing is the form of how it is shared; nil: it is not sold.
 	Sharing *CardSharing
 	// Readings are temperature, power, memory and utilisation, "not measurable" where so.
-	Readings []Pair
+	Readings []Reading
+	// Divided says into what it is divided; empty: it is not.
+	Divided string
 }
 
 // CardSharing is the form of how a card is shared.
