@@ -20,6 +20,9 @@ import (
 // devicePage handles GET /fleet/{id}/devices/{uuid}.
 func (s *Server) devicePage(c echo.Context) error {
 	ctx, at := c.Request().Context(), models.At(s.now())
+	if index, err := strconv.Atoi(c.Param("uuid")); err == nil {
+		return s.cardByIndex(c, index)
+	}
 	card, err := s.fleet.Card(ctx, models.NodeID(c.Param("id")), c.Param("uuid"))
 	if err != nil {
 		return err
@@ -41,6 +44,21 @@ func (s *Server) devicePage(c echo.Context) error {
 		return err
 	}
 	return s.render(c, http.StatusOK, web.DevicePage(v))
+}
+
+// cardByIndex leads to the page of a card that is named by its number in the node,
+// as the fleet page does.
+func (s *Server) cardByIndex(c echo.Context, index int) error {
+	n, _, err := s.fleet.Node(c.Request().Context(), models.NodeID(c.Param("id")))
+	if err != nil {
+		return err
+	}
+	for _, d := range n.Devices {
+		if d.Index == index && d.State != models.DeviceAbsent || d.Index == index && len(d.Leases) > 0 {
+			return c.Redirect(http.StatusSeeOther, cardHref(d))
+		}
+	}
+	return models.Missing("device", index)
 }
 
 // recent are the samples that live charts show.

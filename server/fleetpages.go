@@ -44,15 +44,21 @@ func (s *Server) fleetFacts(c echo.Context) (k fleetFacts, err error) {
 		k.burn, err = tx.TotalBurn()
 		return err
 	})
-	k.samples = map[string]fleet.Sample{}
-	for _, n := range k.nodes {
+	k.samples = s.newest(k.nodes...)
+	return k, err
+}
+
+// newest are the present readings of the cards of nodes, by UUID.
+func (s *Server) newest(nodes ...fleet.NodeView) map[string]fleet.Sample {
+	out := map[string]fleet.Sample{}
+	for _, n := range nodes {
 		for _, d := range n.Devices {
 			if recent := s.fleet.Samples(fleet.OfCard(n.ID, d.UUID), s.now().Unix()-freshFor); len(recent) > 0 {
-				k.samples[d.UUID] = recent[len(recent)-1]
+				out[d.UUID] = recent[len(recent)-1]
 			}
 		}
 	}
-	return k, err
+	return out
 }
 
 // joinToken handles POST /fleet/join-tokens and shows the command, this once.
@@ -76,10 +82,7 @@ func (s *Server) showNode(c echo.Context, status int, refused string) error {
 	if err != nil {
 		return err
 	}
-	k, err := s.fleetFacts(c)
-	if err != nil {
-		return err
-	}
+	k := fleetFacts{at: models.At(s.now()), samples: s.newest(n)}
 	ids := make([]models.AccountID, len(on))
 	for i, in := range on {
 		ids[i] = in.AccountID

@@ -3,6 +3,7 @@ package server
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -111,12 +112,16 @@ func cardName(d fleet.DeviceView) string {
 	return d.Name
 }
 
+// cardTail is how much of a card's UUID the fleet page has of each: the last group,
+// which is random. The whole of 1,000 of them would be a third of the page.
+const cardTail = 12
+
 func nodeRack(n fleet.NodeView, k fleetFacts) web.NodeRack {
 	r := web.NodeRack{ID: string(n.ID), Name: n.Name, Lost: n.State != models.NodeOnline, Simulated: n.HostInfo.Simulated,
 		Detail: cardsOf(n) + agentOf(n) + ", seen " + ago(n.SeenAt, k.at, time.UTC)}
 	r.State, r.Tone = nodeState(n)
 	for _, d := range n.Devices {
-		cell := web.DeviceCell{Name: fmt.Sprintf("GPU %d", d.Index), UUID: d.UUID, Href: cardHref(d), Bar: deviceBar(n.Name, d), Note: "–", Bad: d.State != models.DeviceOK}
+		cell := web.DeviceCell{Name: fmt.Sprintf("GPU %d", d.Index), Tail: d.UUID[max(0, len(d.UUID)-cardTail):], Href: "/fleet/" + string(n.ID) + "/devices/" + strconv.Itoa(d.Index), Bar: deviceBar(n.Name, d), Note: "–", Bad: d.State != models.DeviceOK}
 		cell.Bar.Tall = true
 		if s, ok := k.samples[d.UUID]; ok && s.TemperatureC != nil {
 			cell.Note = fmt.Sprintf("%.0f °C", *s.TemperatureC)

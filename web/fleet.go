@@ -1,15 +1,29 @@
 package web
 
-import "strconv"
+import (
+	"fmt"
+	"strconv"
+)
 
-func rackLegend(nodes []NodeRack) []Kind {
-	var bars []SliceBar
+// look says what a bar looks like, whatever card it is.
+func (b SliceBar) look() string {
+	b.Label = ""
+	return fmt.Sprint(b)
+}
+
+// differentBars are the bars of all cards, each look once, and where it stands.
+func differentBars(nodes []NodeRack) (bars []SliceBar, at map[string]int) {
+	at = map[string]int{}
 	for _, n := range nodes {
 		for _, d := range n.Devices {
-			bars = append(bars, d.Bar)
+			look := d.Bar.look()
+			if _, ok := at[look]; !ok {
+				at[look] = len(bars)
+				bars = append(bars, d.Bar)
+			}
 		}
 	}
-	return legendOf(bars...)
+	return bars, at
 }
 
 func count(n int) string { return strconv.Itoa(n) }

@@ -10,10 +10,10 @@ func operatorSamples() map[string]templ.Component {
 		Metrics: []Metric{{"Sold now", "41", " %", "of memory"}, {"Instances", "3", "", "on 2 nodes"}, {"Burn", "$4.19", " /h", "all accounts"}, {"Power", "0.9", " kW", "measured"}},
 		Nodes: []NodeRack{
 			{ID: "n-1", Name: "kestrel", Detail: "2 × A100 80GB, 1 × RTX 4090, agent 0.1.0, seen 2 s ago", State: "1 GPU faulted", Tone: ToneWarn, Simulated: true, Devices: []DeviceCell{
-				{Name: "GPU 0", UUID: "GPU-0", Href: "/fleet/n-1/devices/GPU-0", Bar: tall(mig("kestrel GPU 0: 2 slices held", other(0, 4, 3), other(6, 1, 1))), Note: "66 °C"},
-				{Name: "GPU 1", UUID: "GPU-1", Href: "/fleet/n-1/devices/GPU-1", Bar: tall(mig("kestrel GPU 1: faulted", fault)), Note: "XID 79", Bad: true},
-				{Name: "GPU 2", UUID: "GPU-2", Href: "/fleet/n-1/devices/GPU-2", Bar: tall(whole("kestrel GPU 2: held", KindOther)), Note: "61 °C"},
-				{Name: "GPU 3", UUID: "GPU-3", Href: "/fleet/n-1/devices/GPU-3", Bar: tall(SliceBar{Label: "kestrel GPU 3: free", Memory: 4, Compute: 4}), Note: "31 °C"},
+				{Name: "GPU 0", Tail: "0", Href: "/fleet/n-1/devices/GPU-0", Bar: tall(mig("kestrel GPU 0: 2 slices held", other(0, 4, 3), other(6, 1, 1))), Note: "66 °C"},
+				{Name: "GPU 1", Tail: "1", Href: "/fleet/n-1/devices/GPU-1", Bar: tall(mig("kestrel GPU 1: faulted", fault)), Note: "XID 79", Bad: true},
+				{Name: "GPU 2", Tail: "2", Href: "/fleet/n-1/devices/GPU-2", Bar: tall(whole("kestrel GPU 2: held", KindOther)), Note: "61 °C"},
+				{Name: "GPU 3", Tail: "3", Href: "/fleet/n-1/devices/GPU-3", Bar: tall(SliceBar{Label: "kestrel GPU 3: free", Memory: 4, Compute: 4}), Note: "31 °C"},
 			}},
 			{ID: "n-2", Name: "tern", Detail: "1 × H100 80GB, agent 0.1.0, seen 4 min ago", State: "No heartbeat", Tone: ToneFailed, Lost: true, Devices: []DeviceCell{{Name: "GPU 0", Bar: tall(mig("tern GPU 0: 1 slice held", other(0, 1, 1))), Note: "–"}}},
 		},

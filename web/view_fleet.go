@@ -44,8 +44,10 @@ type NodeRack struct {
 
 // DeviceCell is one card of a node.
 type DeviceCell struct {
-	Name, UUID, Href string
-	Bar              SliceBar
+	Name, Href string
+	// Tail is the end of its UUID, which tells it from all others of the page.
+	Tail string
+	Bar  SliceBar
 	// Note is its temperature or fault: "66 °C", "XID 79", "–".
 	Note string
 	Bad  bool

@@ -4,14 +4,14 @@ import { keepOpen } from "./socket.js";
 import { number } from "./plot.js";
 
 const panel = document.querySelector("[data-live-cards]");
-const waiting = new Map(); // UUID -> its newest sample
+const waiting = new Map(); // UUID, or its last 12 characters -> its newest sample
 let frame = 0;
 
 if (panel) {
   keepOpen(() => panel.dataset.liveCards, {
     open: () => {},
     message: (event) => {
-      for (const sample of JSON.parse(event.data)) waiting.set(sample.id, sample);
+      for (const sample of JSON.parse(event.data)) waiting.set(sample.id, sample).set(sample.id.slice(-12), sample);
       frame ||= requestAnimationFrame(draw);
     },
     down: () => {},
