@@ -163,7 +163,9 @@ func gallery(t *testing.T, p *berth, browser *chromium, seconds int) []sight {
 		{name: "invoice", tab: renter, path: "/invoices/" + invoice.ID, prepare: func(*testing.T) { renter.click("tr.spans summary") }},
 		{name: "account", tab: renter, path: "/account"},
 		{name: "fleet", tab: operator, path: "/fleet"},
-		{name: "node", tab: operator, path: "/fleet/" + nodes.Items[0].ID},
+		{name: "node", tab: operator, path: "/fleet/" + nodes.Items[0].ID, ready: charts},
+		{name: "device", tab: operator, path: "/fleet/" + nodes.Items[0].ID + "/devices/0", ready: charts},
+		{name: "device-past", tab: operator, path: "/fleet/" + nodes.Items[0].ID + "/devices/0?range=24h"},
 		{name: "prices", tab: operator, path: "/prices"},
 		{name: "accounts", tab: operator, path: "/fleet/accounts"},
 	}

@@ -88,7 +88,7 @@ func (s *Service) NodeHistory(ctx context.Context, id models.NodeID, r Range, at
 func (s *Service) history(tx *store.Tx, of Subject, r Range, at models.Instant) (History, error) {
 	h := History{Range: r, To: at.Floor(r.Step).Add(r.Step)}
 	h.From = h.To.Add(-r.Span)
-	minutes := h.From
+	minutes, step := h.From, models.Seconds(r.Step/time.Second)
 	var list []models.Rollup
 	if r.Step >= models.Hour.Duration() {
 		newest, err := tx.NewestRollup(models.Hour)
@@ -96,11 +96,11 @@ func (s *Service) history(tx *store.Tx, of Subject, r Range, at models.Instant) 
 			return h, err
 		}
 		minutes = max(minutes, newest.Add(models.Hour.Duration()))
-		if list, err = tx.Rollups(models.Hour, string(of), h.From, minutes); err != nil {
+		if list, err = tx.Rollups(models.Hour, step, string(of), h.From, minutes); err != nil {
 			return h, err
 		}
 	}
-	fine, err := tx.Rollups(models.Minute, string(of), max(minutes, at.Floor(time.Minute).Add(-minuteDays*24*time.Hour)), h.To)
+	fine, err := tx.Rollups(models.Minute, step, string(of), max(minutes, at.Floor(time.Minute).Add(-minuteDays*24*time.Hour)), h.To)
 	h.Points = coarsen(append(list, fine...), r.Step)
 	return h, err
 }

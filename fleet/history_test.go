@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"reflect"
 	"testing"
 	"time"
@@ -235,7 +237,7 @@ func TestHistoryOfAMonth(t *testing.T) {
 func (w *world) rollups(step models.Seconds, subject string, from models.Instant) (list []models.Rollup) {
 	w.Helper()
 	w.must(w.st.View(w.ctx, func(tx *store.Tx) (err error) {
-		list, err = tx.Rollups(step, subject, from, from.Add(24*time.Hour))
+		list, err = tx.Rollups(step, step, subject, from, from.Add(24*time.Hour))
 		return err
 	}))
 	return list
@@ -293,4 +295,57 @@ func benchmarkRollUp(b *testing.B, st *store.Store) {
 	b.ReportMetric(float64(statements)/float64(b.N), "statements/minute")
 	b.ReportMetric(took.Seconds()*1000/float64(b.N), "ms/minute")
 	b.ReportMetric(0, "ns/op")
+}
+
+// BenchmarkHistory reads each range of one card where 1,125 subjects have a day of
+// minutes and a month of hours, and reports the bytes that a rollup takes on disk.
+//
+//	go test ./fleet -run '^$' -bench History -benchtime 50x -timeout 20m
+func BenchmarkHistory(b *testing.B) {
+	const subjects = 1125
+	path := filepath.Join(b.TempDir(), "berth.db")
+	st, err := store.Open(b.Context(), path)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer st.Close()
+	w := newWorld(b, st)
+	n := w.join("gannet", cards("h100-80gb", "GPU-00000000-0000-4000-8000-000000000000")...)
+	n.connect()
+	rows := 0
+	fill := func(step models.Seconds, at models.Instant) {
+		var list []models.Rollup
+		for i := range subjects {
+			r := models.Rollup{Step: step, At: at, Subject: fmt.Sprintf("card:GPU-00000000-0000-4000-8000-%012d", i), Samples: int64(step)}
+			for _, f := range []*models.Figures{&r.Utilization, &r.Memory, &r.Temperature, &r.Power} {
+				low, high, sum := int64(300), int64(900+i), int64(600*step)
+				*f = models.Figures{Count: int64(step), Min: &low, Max: &high, Sum: &sum}
+			}
+			list = append(list, r)
+		}
+		rows += len(list)
+		w.inTx(func(tx *store.Tx) error { return tx.PutRollups(list) })
+	}
+	for i := range 24 * 60 {
+		fill(models.Minute, w.now.Floor(time.Minute).Add(-time.Duration(i)*time.Minute))
+	}
+	for i := range 30 * 24 {
+		fill(models.Hour, w.now.Floor(time.Hour).Add(-time.Duration(i+1)*time.Hour))
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, r := range fleet.Ranges {
+		b.Run(r.Name, func(b *testing.B) {
+			for b.Loop() {
+				h, err := w.fleet.CardHistory(w.ctx, "GPU-00000000-0000-4000-8000-000000000000", r, w.now)
+				w.must(err)
+				if len(h.Points) < 59 {
+					b.Fatalf("%d points", len(h.Points))
+				}
+			}
+			b.ReportMetric(float64(info.Size())/float64(rows), "B/rollup")
+		})
+	}
 }

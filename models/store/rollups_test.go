@@ -22,7 +22,7 @@ func TestRollups(t *testing.T) {
 		}
 		read := func(step models.Seconds, subject string, from, to models.Instant) (list []models.Rollup) {
 			t.Helper()
-			in(func(tx *store.Tx) (err error) { list, err = tx.Rollups(step, subject, from, to); return err })
+			in(func(tx *store.Tx) (err error) { list, err = tx.Rollups(step, step, subject, from, to); return err })
 			return list
 		}
 		var all []models.Rollup
@@ -54,6 +54,19 @@ func TestRollups(t *testing.T) {
 		if u := got[1].Utilization; u.Count != 60 || *u.Min != 11 || *u.Max != 11 || *u.Sum != 660 {
 			t.Errorf("%+v", u)
 		}
+
+		var want models.Rollup
+		for _, r := range read(models.Minute, "device:a", hour.Add(5*time.Minute), hour.Add(10*time.Minute)) {
+			want.Merge(r)
+		}
+		in(func(tx *store.Tx) error {
+			five, err := tx.Rollups(models.Minute, 5*models.Minute, "device:a", hour, hour.Add(time.Hour))
+			want.Step, want.At, want.Subject = 5*models.Minute, hour.Add(5*time.Minute), "device:a"
+			if len(five) != 12 || !reflect.DeepEqual(five[1], want) {
+				t.Errorf("%d of five minutes, the second %+v, want %+v", len(five), five[1], want)
+			}
+			return err
+		})
 
 		// The same again changes nothing, fewer samples do not replace more, more do.
 		less, more := all[0], all[2]
