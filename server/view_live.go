@@ -43,7 +43,7 @@ type scale struct {
 	whole     bool    // all of a card, so that its power is the subject's own
 	slowdown  float64 // °C; 0: not known
 	sums      string  // what the figures are of, when it is several cards
-	shared    bool    // time shares of a card
+	shared    bool    // in time with others: nothing keeps it to its part of the memory
 }
 
 func instanceScale(in fleet.InstanceView) scale {
@@ -51,7 +51,7 @@ func instanceScale(in fleet.InstanceView) scale {
 	for _, l := range in.Slices {
 		if s.whole = s.whole && l.Profile == gpu.Whole; gpu.IsShare(l.Profile) {
 			s.shared = true
-			s.memoryMiB += l.Model.MemoryMiB // nothing keeps it to its part
+			s.memoryMiB += l.Model.MemoryMiB
 		} else {
 			s.memoryMiB += l.MemoryMiB
 		}
