@@ -22,7 +22,7 @@ func TestBrowserDividesACard(t *testing.T) {
 	node := strings.TrimPrefix(eval[string](b, `document.querySelector('a[href^="/fleet/nod_"]').getAttribute("href")`), "/fleet/")
 	b.open("/fleet/" + node)
 	b.accessible("node with an instance")
-	b.clickOn("Divide of the card", `document.querySelector('a[href*="`+card+`"]')`)
+	b.clickOn("Divide of the card", `document.querySelector('a[href$="`+card+`/layout"]')`)
 	b.untilAt("/fleet/" + node + "/devices/" + card + "/layout")
 	b.accessible("divide a card")
 	b.fill(`[name="n-4g.40gb"]`, "1")
