@@ -355,8 +355,9 @@ func TestCancelInTheMiddle(t *testing.T) {
 	}
 }
 
-// A card fails under a slice: its run ends at once with the reason, its
-// neighbour on another card goes on, and ticks say that the inventory is another.
+// C9, B14: a card fails under a slice: its run ends at once with the reason, its
+// neighbour on another card goes on, also when its program makes a mistake (Xid 94),
+// and ticks say that the inventory is another.
 func TestCardFails(t *testing.T) {
 	n := newNode(t)
 	n.begin()
@@ -377,8 +378,13 @@ func TestCardFails(t *testing.T) {
 	if ended.Reason != wire.ReasonFault || !strings.Contains(ended.Detail, "fallen off the bus") {
 		t.Errorf("it ended for %q: %s", ended.Reason, ended.Detail)
 	}
-	if o, _ := instanceOf(p.state(), "i2"); o.Phase != wire.PhaseRunning {
-		t.Errorf("the neighbour is %s", o.Phase)
+	if err := simulator.SetFault(filepath.Join(n.dir, "simulator"), well, 94); err != nil {
+		t.Fatal(err)
+	}
+	was, _ := instanceOf(p.state(), "i2")
+	s = p.until("a few seconds with a contained error", func(s wire.State) bool { o, _ := instanceOf(s, "i2"); return o.Seconds > was.Seconds+2 })
+	if o, _ := instanceOf(s, "i2"); o.Phase != wire.PhaseRunning || s.Devices[1].Health != "ok" {
+		t.Errorf("the neighbour is %s on a card that is %s", o.Phase, s.Devices[1].Health)
 	}
 	if err := simulator.SetFault(filepath.Join(n.dir, "simulator"), sick, 0); err != nil {
 		t.Fatal(err)

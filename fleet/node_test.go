@@ -302,3 +302,37 @@ func TestSlicesMadeByOthersAreNotSold(t *testing.T) {
 		t.Errorf("at %d, want 4", v.Slices[0].Start)
 	}
 }
+
+// B14: one bad card of eight does not close its host; its renter alone is hit.
+func TestOneBadCardOfEight(t *testing.T) {
+	storetest.OnEach(t, func(t *testing.T, st *store.Store) {
+		w := newWorld(t, st)
+		b := w.join("kestrel", cards("h100-80gb", "GPU-0", "GPU-1", "GPU-2", "GPU-3", "GPU-4", "GPU-5", "GPU-6", "GPU-7")...)
+		acc := w.account("acc_a", 100*money.Unit)
+		hit, other := w.launch(w.order(acc, "h100-80gb")), w.launch(w.order(acc, "h100-80gb"))
+		o := b.run(hit)
+		b.run(other)
+		b.count(7)
+		card := w.instance(hit).Slices[0].DeviceUUID
+		for i := range b.devices {
+			if b.devices[i].UUID == card {
+				b.devices[i].Health = "Xid 79: the GPU has fallen off the bus"
+			}
+		}
+		b.end(o, wire.ReasonFault, nil)
+		b.connect()
+		if v := w.inState(hit, models.Failed); v.Span.Cursor != 7 || !strings.Contains(v.Detail, "The GPU under it failed") {
+			t.Errorf("%d s, %s", v.Span.Cursor, v.Detail)
+		}
+		w.inState(other, models.Running)
+		if n := w.available("h100-80gb"); n != 6 {
+			t.Errorf("%d of the six well and free ones are sold", n)
+		}
+		again, err := w.fleet.Start(w.ctx, acc, hit.ID, w.now) // one click moves it
+		w.must(err)
+		if got := w.instance(again).Slices[0].DeviceUUID; got == card {
+			t.Error("it was started on the card that failed")
+		}
+		w.sound(acc)
+	})
+}

@@ -38,6 +38,8 @@ func (w *world) availableTo(account models.AccountID, sku string) int {
 	return list[0].Available
 }
 
+// B6: shares of one request lie on different cards. B13: a card that one account has
+// shares of is nobody else's, unless its operator lets accounts mix.
 func TestShares(t *testing.T) {
 	storetest.OnEach(t, func(t *testing.T, st *store.Store) {
 		w := newWorld(t, st)
@@ -224,4 +226,26 @@ func TestSharesNeverTooMany(t *testing.T) {
 	if len(launched) != 3 {
 		t.Error(fmt.Sprint("not all were launched: ", launched))
 	}
+}
+
+// B6 as it was met: one card has two shares free, the other none.
+func TestTwoSharesNeedTwoCards(t *testing.T) {
+	storetest.OnEach(t, func(t *testing.T, st *store.Store) {
+		w := newWorld(t, st)
+		w.join("kestrel", cards("rtx4090", "GPU-a", "GPU-b")...)
+		w.must(st.InTx(w.ctx, func(tx *store.Tx) error {
+			_, err := tx.AddPrice(models.Price{ID: "pri_x2", SKU: "rtx4090.ts4.x2", BillingMode: models.OnDemand, PricePerHour: 1000, Currency: "USD", CreatedAt: w.now})
+			return err
+		}))
+		acc := w.account("acc_a", 100*money.Unit)
+		w.launch(w.order(acc, "rtx4090"))
+		w.launch(w.order(acc, "rtx4090.ts4"))
+		w.launch(w.order(acc, "rtx4090.ts4"))
+		if n := w.availableTo(acc, "rtx4090.ts4"); n != 2 {
+			t.Fatalf("%d shares free", n)
+		}
+		if _, err := w.fleet.Launch(w.ctx, w.order(acc, "rtx4090.ts4.x2"), w.now); code(err) != "no_capacity" || !strings.Contains(err.Error(), "needs 2 different cards") || !strings.Contains(err.Error(), "best has 1") {
+			t.Errorf("%v", err)
+		}
+	})
 }

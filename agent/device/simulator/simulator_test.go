@@ -334,3 +334,45 @@ func TestFaultyCard(t *testing.T) {
 		t.Errorf("a card that is not there: %v", err)
 	}
 }
+
+// B20: in one session the list is read anew each time, and devices go by UUID: what
+// was destroyed is not there any more, also when another lies in its place.
+func TestListAfterDestroy(t *testing.T) {
+	s := open(t, t.TempDir(), "a100-80gb")
+	card := s.cards[0].kept.UUID
+	list := func() (uuids []string) {
+		t.Helper()
+		cards, err := s.Inventory(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range cards[0].Slices {
+			uuids = append(uuids, d.UUID)
+		}
+		return uuids
+	}
+	var made []string
+	for start := range 3 {
+		d, err := s.Create(t.Context(), card, "1g.10gb", start)
+		if err != nil {
+			t.Fatal(err)
+		}
+		made = append(made, d.UUID)
+	}
+	if err := s.Destroy(t.Context(), made[1]); err != nil {
+		t.Fatal(err)
+	}
+	if got := list(); !slices.Equal(got, []string{made[0], made[2]}) {
+		t.Errorf("after one went: %v of %v", got, made)
+	}
+	again, err := s.Create(t.Context(), card, "1g.10gb", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := list(); !slices.Equal(got, []string{made[0], again.UUID, made[2]}) || again.UUID == made[1] {
+		t.Errorf("after another came: %v", got)
+	}
+	if _, err := s.Sample(t.Context(), made[1]); !errors.Is(err, device.ErrNotFound) {
+		t.Errorf("what was destroyed is read: %v", err)
+	}
+}
