@@ -124,6 +124,9 @@ func heldOf(tx *store.Tx, d models.Device) ([]gpu.Held, error) {
 		taken = append(taken, l.Placement())
 	}
 	for _, p := range foreign(d, taken) {
+		if slices.ContainsFunc(d.Layout, func(l gpu.Placement) bool { return p.Start < l.Start+l.Size && l.Start < p.Start+p.Size }) {
+			continue // of the layout before this one: the node is still at it
+		}
 		now = append(now, gpu.Held{Placement: p, Holder: "somebody outside Berth"})
 	}
 	for _, p := range d.Layout {

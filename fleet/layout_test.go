@@ -77,6 +77,16 @@ func TestLayout(t *testing.T) {
 			t.Errorf("a slice that the layout lacks: %v", err)
 		}
 
+		// Asked for again while the node is still at the layout before.
+		b.devices[0].Slices = []gpu.Placement{{Profile: "4g.40gb", Start: 0, Size: 4}}
+		b.connect()
+		again, err := w.fleet.PlanLayout(w.ctx, "GPU-a", []string{"1g.10gb", "2g.20gb", "3g.40gb"})
+		if err != nil || len(again.Make)+len(again.Remove) != 0 {
+			t.Errorf("%+v, %v", again.Plan, err)
+		}
+		b.devices[0].Slices = plan.Layout
+		b.connect()
+
 		// Another layout, with what is in use now; then as is asked for.
 		refuse("both in use", "conflict", "of instance "+two.Name, "1g.10gb", "1g.10gb", "1g.10gb", "1g.10gb", "1g.10gb", "1g.10gb", "1g.10gb")
 		plan, err = w.fleet.PlanLayout(w.ctx, "GPU-a", nil)
