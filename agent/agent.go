@@ -151,7 +151,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	parts.Go(func() { l.run(ctx, wire.Control) })
 	parts.Go(func() { l.run(ctx, wire.Bulk) })
 	if c.Metrics != nil {
-		parts.Go(func() { serveMetrics(ctx, c.Metrics, c.Devices, host.Name, log) })
+		parts.Go(func() { serveMetrics(ctx, c.Metrics, metricsHandler(c.Devices, host.Name, c.Dir), log) })
 	}
 	parts.Wait()
 	return nil

@@ -29,7 +29,7 @@ func TestExporter(t *testing.T) {
 	if err := simulator.SetFault(dir, cards[2].UUID, 79); err != nil {
 		t.Fatal(err)
 	}
-	srv := httptest.NewServer(metricsHandler(sim, "kestrel"))
+	srv := httptest.NewServer(metricsHandler(sim, "kestrel", dir))
 	defer srv.Close()
 	res, err := srv.Client().Get(srv.URL + "/metrics")
 	if err != nil {
@@ -57,7 +57,7 @@ func TestExporter(t *testing.T) {
 		{"DCGM_FI_DEV_GPU_TEMP", a100, "", true}, {"DCGM_FI_DEV_POWER_USAGE", a100, "", true},
 		{"DCGM_FI_DEV_GPU_TEMP", a100, "1g.10gb", false}, {"DCGM_FI_DEV_POWER_USAGE", a100, "1g.10gb", false}, // a card has one meter
 		{"DCGM_FI_DEV_GPU_UTIL", a100, "", false}, {"DCGM_FI_DEV_FB_USED", a100, "1g.10gb", true}, // in slices
-		{"DCGM_FI_DEV_GPU_UTIL", rtx, "", true}, {"DCGM_FI_PROF_GR_ENGINE_ACTIVE", rtx, "", true}, {"DCGM_FI_DEV_FB_FREE", rtx, "", true},
+		{"DCGM_FI_DEV_GPU_UTIL", rtx, "", true}, {"DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION", a100, "", true}, {"DCGM_FI_DEV_FB_FREE", rtx, "", true},
 		{"DCGM_FI_DEV_GPU_TEMP", lost, "", false}, {"DCGM_FI_DEV_GPU_UTIL", lost, "", false}, // unknown is not 0
 		{"DCGM_FI_DEV_XID_ERRORS", lost, "", true},
 	} {
@@ -68,8 +68,11 @@ func TestExporter(t *testing.T) {
 	if !strings.HasSuffix(strings.TrimSpace(series("DCGM_FI_DEV_XID_ERRORS", lost, "")), " 79") || !strings.HasSuffix(strings.TrimSpace(series("DCGM_FI_DEV_XID_ERRORS", rtx, "")), " 0") {
 		t.Error("the last Xid is not told")
 	}
-	if !strings.Contains(series("DCGM_FI_DEV_GPU_TEMP", a100, ""), `hostname="kestrel",modelName="NVIDIA A100-SXM4-80GB"`) {
+	if !strings.Contains(series("DCGM_FI_DEV_GPU_TEMP", a100, ""), `DCGM_FI_DRIVER_VERSION="simulated",GPU_I_ID="",GPU_I_PROFILE="",UUID="`+a100+`",device="nvidia0",gpu="0",hostname="kestrel",modelName="NVIDIA A100-SXM4-80GB",pci_bus_id="00000000:01:00.0"`) {
 		t.Error(series("DCGM_FI_DEV_GPU_TEMP", a100, ""))
+	}
+	if !strings.Contains(text, "# TYPE DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION counter") || !strings.Contains(text, `berth_node_disk_free_bytes{hostname="kestrel"} `) {
+		t.Error(text)
 	}
 	if strings.Contains(text, "secret") {
 		t.Error("who rents is told")

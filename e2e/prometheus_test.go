@@ -18,7 +18,7 @@ import (
 // stockQueries are those of the dashboards that people have for dcgm-exporter.
 var stockQueries = []string{
 	`DCGM_FI_DEV_GPU_TEMP{gpu=~".*"}`, `avg(DCGM_FI_DEV_GPU_TEMP)`, `DCGM_FI_DEV_POWER_USAGE`, `sum(DCGM_FI_DEV_POWER_USAGE)`,
-	`DCGM_FI_DEV_GPU_UTIL`, `DCGM_FI_DEV_FB_USED`, `DCGM_FI_DEV_FB_FREE`, `DCGM_FI_PROF_GR_ENGINE_ACTIVE`,
+	`DCGM_FI_DEV_SM_CLOCK * 1000000`, `DCGM_FI_DEV_GPU_UTIL`, `DCGM_FI_DEV_FB_USED`, `DCGM_FI_DEV_FB_FREE`, `DCGM_FI_PROF_GR_ENGINE_ACTIVE`,
 	`avg by (modelName, hostname) (DCGM_FI_DEV_GPU_UTIL)`, `DCGM_FI_DEV_XID_ERRORS`,
 	`sum by (GPU_I_PROFILE) (DCGM_FI_DEV_FB_USED{GPU_I_PROFILE!=""})`,
 	`DCGM_FI_DEV_FB_USED / (DCGM_FI_DEV_FB_USED + DCGM_FI_DEV_FB_FREE)`,
@@ -111,7 +111,7 @@ func TestPrometheus(t *testing.T) {
 	}
 	// The labels of dcgm-exporter, and none that says who rents.
 	for _, labels := range prometheus.query(t, `DCGM_FI_DEV_FB_USED{GPU_I_PROFILE="1g.10gb"}`) {
-		for _, want := range []string{"gpu", "UUID", "device", "modelName", "GPU_I_ID", "hostname"} {
+		for _, want := range []string{"gpu", "UUID", "pci_bus_id", "device", "modelName", "GPU_I_ID", "hostname", "DCGM_FI_DRIVER_VERSION"} {
 			if labels[want] == "" {
 				t.Errorf("no label %s in %v", want, labels)
 			}

@@ -85,6 +85,8 @@ type Card struct {
 	MIG       bool   // mode now
 	Health    string // HealthOK, or why it cannot be used
 	Xid       int    // the last fault that the driver reported by number; 0: none
+	PCI       string // its address on the bus as the kernel writes it, "0000:07:00.0"; empty where not known
+	Driver    string // the version of the vendor's driver; "simulated" without one
 	Node      string // see Slice.Node
 	Nodes     []string
 	Slices    []Slice
@@ -125,9 +127,17 @@ type Slice struct {
 // Reading is what a device says of itself at one moment.
 type Reading struct {
 	UtilizationPercent *float64 // of the card or of the slice; nil for a card in MIG mode
-	MemoryMiB          *int64   // used
-	TemperatureC       *float64 // of the card, there is only one
-	PowerW             *float64 // cards only: a slice has no meter of its own
+	// EngineActive is the share of time, 0 to 1, that the graphics engine was active
+	// by the profiling counters. Only cards for data centres have those; of a slice
+	// they are the only measure. It is never made from the plain counter.
+	EngineActive      *float64
+	MemoryMiB         *int64   // used
+	TemperatureC      *float64 // of the card, there is only one
+	PowerW            *float64 // cards only: a slice has no meter of its own
+	EnergyMJ          *int64   // in millijoule since the driver was loaded; cards only
+	SMClockMHz        *int     // cards only
+	MemoryClockMHz    *int     // cards only
+	MemoryBusyPercent *float64 // share of time in which device memory was read or written; undivided cards only
 }
 
 // Follower is a driver without hardware. Real devices feel their processes by

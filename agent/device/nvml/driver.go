@@ -190,7 +190,7 @@ func (d *Driver) readCard(c *card) (device.Card, error) {
 	if err != nil {
 		return device.Card{}, err
 	}
-	now := device.Card{UUID: c.uuid, Model: c.fixed.model.ID, Name: c.fixed.name, MemoryMiB: c.fixed.memoryMiB, NUMANode: c.fixed.numa,
+	now := device.Card{UUID: c.uuid, Model: c.fixed.model.ID, Name: c.fixed.name, MemoryMiB: c.fixed.memoryMiB, NUMANode: c.fixed.numa, PCI: c.fixed.pci, Driver: c.fixed.driver,
 		Health: device.HealthOK, Node: c.fixed.node(), Nodes: c.fixed.nodes()}
 	var ret nvml.Return
 	if now.Index, ret = dev.GetIndex(); ret != nvml.SUCCESS {
@@ -229,6 +229,7 @@ type fixed struct {
 	minor     int
 	numa      int
 	pci       string
+	driver    string // its version
 	gpm       bool
 }
 
@@ -261,6 +262,9 @@ func (d *Driver) handle(c *card) (nvml.Device, error) {
 	if pci, ret := dev.GetPciInfo(); ret == nvml.SUCCESS {
 		f.pci = pciAddress(pci)
 		f.numa = d.host.numaNode(f.pci)
+	}
+	if version, ret := d.lib.SystemGetDriverVersion(); ret == nvml.SUCCESS {
+		f.driver = version
 	}
 	if d.hasGPM {
 		gpm, ret := dev.GpmQueryDeviceSupport()

@@ -178,6 +178,10 @@ func (r *rig) card(dev *server.Device) {
 	}
 	dev.GetTemperatureFunc = func(nvml.TemperatureSensors) (uint32, nvml.Return) { return 51, r.say("GetTemperature") }
 	dev.GetPowerUsageFunc = func() (uint32, nvml.Return) { return 123_400, r.say("GetPowerUsage") }
+	dev.GetTotalEnergyConsumptionFunc = func() (uint64, nvml.Return) { return 7_000_000, r.say("GetTotalEnergyConsumption") }
+	dev.GetClockInfoFunc = func(of nvml.ClockType) (uint32, nvml.Return) {
+		return map[nvml.ClockType]uint32{nvml.CLOCK_SM: 1410, nvml.CLOCK_MEM: 1593}[of], r.say("GetClockInfo")
+	}
 	dev.GetNvLinkStateFunc = func(link int) (nvml.EnableState, nvml.Return) {
 		if r.links[dev.UUID] == nil {
 			return 0, nvml.ERROR_NOT_SUPPORTED

@@ -42,6 +42,7 @@ func (d *Driver) sampleCard(dev nvml.Device) (r device.Reading, err error) {
 	use, ret := dev.GetUtilizationRates()
 	if known(&err, ret, "read the utilisation") {
 		r.UtilizationPercent = ptr(float64(use.Gpu))
+		r.MemoryBusyPercent = ptr(float64(use.Memory))
 	}
 	r.MemoryMiB = d.usedMemory(&err, dev)
 	r.TemperatureC = temperature(&err, dev)
@@ -49,6 +50,12 @@ func (d *Driver) sampleCard(dev nvml.Device) (r device.Reading, err error) {
 	if known(&err, ret, "read the power") {
 		r.PowerW = ptr(float64(milliwatt) / 1000)
 	}
+	millijoule, ret := dev.GetTotalEnergyConsumption()
+	if known(&err, ret, "read the energy") {
+		r.EnergyMJ = ptr(int64(millijoule))
+	}
+	r.SMClockMHz = clock(&err, dev, nvml.CLOCK_SM)
+	r.MemoryClockMHz = clock(&err, dev, nvml.CLOCK_MEM)
 	return r, err
 }
 
@@ -67,6 +74,9 @@ func (d *Driver) sampleSlice(c *card, l live) (r device.Reading, err error) {
 			c.meters[l.UUID] = m
 		}
 		r.UtilizationPercent = m.read(&err, c.dev, time.Now())
+		if r.UtilizationPercent != nil {
+			r.EngineActive = ptr(*r.UtilizationPercent / 100)
+		}
 	}
 	return r, err
 }
@@ -79,6 +89,14 @@ func known(err *error, ret nvml.Return, what string) bool {
 		*err = problem
 	}
 	return problem == nil
+}
+
+func clock(err *error, dev nvml.Device, of nvml.ClockType) *int {
+	mhz, ret := dev.GetClockInfo(of)
+	if !known(err, ret, "read a clock") {
+		return nil
+	}
+	return ptr(int(mhz))
 }
 
 func temperature(err *error, dev nvml.Device) *float64 {

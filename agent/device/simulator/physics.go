@@ -35,6 +35,7 @@ type heat struct {
 	at      time.Duration
 	powerW  float64
 	tempC   float64
+	joule   float64             // used since the driver was loaded
 	devices map[string]*reading // by UUID of card or slice
 }
 
@@ -94,7 +95,9 @@ func (h *heat) step(dt float64, c *card) {
 	if h.tempC >= limit { // clocks fall until it cools
 		target = idle + (target-idle)*0.5
 	}
-	h.powerW = approach(h.powerW, target, powerTau, dt)
+	before := h.powerW
+	h.powerW = approach(before, target, powerTau, dt)
+	h.joule += dt * (before + h.powerW) / 2
 	h.tempC = approach(h.tempC, ambientC+fullLoadRise*h.powerW/tdp, heatTau, dt)
 }
 
@@ -134,9 +137,13 @@ func (c *card) readCard(noise *rand.Rand) device.Reading {
 		MemoryMiB:    whole(memory),
 		TemperatureC: ptr(math.Round(c.heat.tempC + noise.NormFloat64()*0.2)),
 		PowerW:       ptr(math.Round(c.heat.powerW*(1+noise.NormFloat64()*0.006)*10) / 10),
+		EnergyMJ:     ptr(int64(c.heat.joule * 1000)),
 	}
 	if !c.kept.MIG {
 		out.UtilizationPercent = percent(c.heat.devices[c.kept.UUID], noise)
+		if c.model.Class == "datacenter" {
+			out.EngineActive = ptr(*out.UtilizationPercent / 100)
+		}
 	}
 	return out
 }
@@ -148,8 +155,10 @@ func (c *card) readSlice(k keptSlice, noise *rand.Rand) device.Reading {
 	if r != nil {
 		memory = r.memoryMiB
 	}
+	busy := percent(r, noise)
 	return device.Reading{
-		UtilizationPercent: percent(r, noise),
+		UtilizationPercent: busy,
+		EngineActive:       ptr(*busy / 100),
 		MemoryMiB:          whole(memory),
 		TemperatureC:       ptr(math.Round(c.heat.tempC + noise.NormFloat64()*0.2)),
 	}

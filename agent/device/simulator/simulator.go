@@ -106,6 +106,8 @@ func (s *Simulator) Inventory(ctx context.Context) ([]device.Card, error) {
 			MIG:       c.kept.MIG,
 			Health:    device.HealthOK,
 			Xid:       c.xid,
+			PCI:       fmt.Sprintf("0000:%02x:00.0", i+1),
+			Driver:    "simulated",
 			Node:      s.node(c.kept.UUID),
 		}
 		if c.lost != "" {
