@@ -71,7 +71,7 @@ func TestCardFallsOffTheBus(t *testing.T) {
 	if n := free(); n != 0 {
 		t.Errorf("%d H100 are sold while the only one is sick", n)
 	}
-	if status, text := ada.call(http.MethodPost, "/api/v1/instances/"+in.ID+"/start", nil, nil); status != http.StatusConflict {
+	if status, text := ada.call(http.MethodPost, "/api/v1/instances/"+in.ID+"/start", nil, nil); status != http.StatusConflict || !strings.Contains(text, "that is well now") {
 		t.Errorf("started on a node without a well card: %d %s", status, text)
 	}
 	if o := ada.get(other.ID); o.State != "running" {

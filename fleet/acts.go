@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"berth/gpu"
 	"berth/models"
@@ -117,6 +118,14 @@ func (s *Service) fullProblem(tx *store.Tx, err error, sites []site, sku gpu.SKU
 	if !node.Open() {
 		out.What = fmt.Sprintf("Node %s, which has the disk of %s, is closed to new starts, for maintenance.", node.Name, in.Name)
 		out.Next = "Start it when the node is open again, or launch a new instance elsewhere; the disk is kept."
+		return out
+	}
+	well := slices.ContainsFunc(sites, func(s site) bool {
+		return s.node.ID == in.NodeID && slices.ContainsFunc(s.cards, func(c card) bool { return c.model.ID == sku.Model })
+	})
+	if !well {
+		out.What = fmt.Sprintf("Node %s, which has the disk of %s, has no card for a %s that is well now.", node.Name, in.Name, sku.Name())
+		out.Next = "Start it when the card is mended, or launch a new instance elsewhere; the disk is kept."
 		return out
 	}
 	out.What = fmt.Sprintf("Node %s, which has the disk of %s, has no %s free: what it held before is rented now.", node.Name, in.Name, sku.Name())
