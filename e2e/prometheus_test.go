@@ -22,6 +22,7 @@ var stockQueries = []string{
 	`avg by (modelName, hostname) (DCGM_FI_DEV_GPU_UTIL)`, `DCGM_FI_DEV_XID_ERRORS`,
 	`sum by (GPU_I_PROFILE) (DCGM_FI_DEV_FB_USED{GPU_I_PROFILE!=""})`,
 	`DCGM_FI_DEV_FB_USED / (DCGM_FI_DEV_FB_USED + DCGM_FI_DEV_FB_FREE)`,
+	`avg by (gpu, pci_bus_id, DCGM_FI_DRIVER_VERSION) (DCGM_FI_DEV_GPU_TEMP)`,
 }
 
 // A real Prometheus with the shipped files scrapes a portal and a node; its rules

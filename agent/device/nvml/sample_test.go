@@ -28,10 +28,13 @@ func TestSample(t *testing.T) {
 	}
 	if got := sample(a100); *got.UtilizationPercent != 37 || *got.TemperatureC != 51 || *got.PowerW != 123.4 || got.MemoryMiB == nil {
 		t.Errorf("a card reads %+v", got)
+	} else if *got.EnergyMJ != 7_000_000 || *got.SMClockMHz != 1410 || *got.MemoryClockMHz != 1593 || *got.MemoryBusyPercent != 0 || got.EngineActive != nil {
+		t.Errorf("a card's clocks and energy are %+v", got)
 	}
 	r.answer("GetPowerUsage", nvml.ERROR_NOT_SUPPORTED)
+	r.answer("GetTotalEnergyConsumption", nvml.ERROR_NOT_SUPPORTED)
 	r.answer("GetTemperature", nvml.ERROR_NO_PERMISSION)
-	if got := sample(a100); got.PowerW != nil || got.TemperatureC != nil || got.UtilizationPercent == nil {
+	if got := sample(a100); got.PowerW != nil || got.EnergyMJ != nil || got.TemperatureC != nil || got.UtilizationPercent == nil || got.SMClockMHz == nil {
 		t.Errorf("what is not measured reads %+v", got)
 	}
 	r.answer("GetUtilizationRates", nvml.ERROR_GPU_IS_LOST)
