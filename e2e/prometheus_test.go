@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"encoding/json"
+	"maps"
 	"math"
 	"net"
 	"net/http"
@@ -123,7 +124,30 @@ func TestPrometheus(t *testing.T) {
 	until(t, "the instance's own series", func() bool { return len(prometheus.query(t, mine)) == 1 })
 	ada.must(http.StatusAccepted, http.MethodPost, "/api/v1/instances/"+whole.ID+"/stop", nil, nil)
 	until(t, "the series to end with it", func() bool { return len(prometheus.query(t, mine)) == 0 })
-	if prometheus.value(t, `berth_launches_total{outcome="no_capacity"}`) != 1 || prometheus.value(t, `berth_device_memory_mib{kind="sold"}`) < 9856 {
+	// E5 as it was met: of four who share one card, each has a series of its own, and
+	// who comes after one has another.
+	shares := map[string]bool{}
+	var first instance
+	for i := range 4 {
+		in := ada.launch("rtx4090.ts4")
+		if shares[in.ID] = true; i == 0 {
+			first = in
+		}
+	}
+	series := func() map[string]bool {
+		seen := map[string]bool{}
+		for _, labels := range prometheus.query(t, `berth_instance_gpu_memory_used_mib{sku="rtx4090.ts4"}`) {
+			seen[labels["instance_id"]] = true
+		}
+		return seen
+	}
+	until(t, "four series", func() bool { return maps.Equal(series(), shares) })
+	ada.must(http.StatusAccepted, http.MethodPost, "/api/v1/instances/"+first.ID+"/stop", nil, nil)
+	delete(shares, first.ID)
+	until(t, "one series less", func() bool { return maps.Equal(series(), shares) })
+	shares[ada.launch("rtx4090.ts4").ID] = true
+	until(t, "the next one's own series", func() bool { return maps.Equal(series(), shares) })
+	if n := prometheus.value(t, `berth_launches_total{outcome="no_capacity"}`); n != 1 || prometheus.value(t, `berth_device_memory_mib{kind="sold"}`) < 9856 {
 		t.Error("the portal's figures are not those of what was done")
 	}
 }

@@ -23,12 +23,15 @@ type Stats struct {
 	// Wallets is what all accounts have per currency, Revenue what was posted as
 	// used.
 	Wallets, Held, Accrued, Revenue map[string]money.Amount
+	// Imbalance is the sum of every balance of the ledger per currency: 0, or the
+	// books are wrong.
+	Imbalance map[string]money.Amount
 }
 
 // Stats reads them with a fixed number of statements.
 func (tx *Tx) Stats() (s Stats, err error) {
 	s = Stats{Instances: map[models.InstanceState]int64{}, Nodes: map[string]int64{}, Devices: map[string]int64{},
-		Wallets: map[string]money.Amount{}, Held: map[string]money.Amount{}, Accrued: map[string]money.Amount{}, Revenue: map[string]money.Amount{}}
+		Wallets: map[string]money.Amount{}, Held: map[string]money.Amount{}, Accrued: map[string]money.Amount{}, Revenue: map[string]money.Amount{}, Imbalance: map[string]money.Amount{}}
 	var rows []struct {
 		State string
 		N     int64
@@ -90,6 +93,7 @@ func (tx *Tx) moneyStats(s *Stats) error {
 		Group("kind").Group("currency").Find(&rows).Error
 	for _, r := range rows {
 		currency := strings.ToUpper(r.Currency)
+		s.Imbalance[currency] += r.Balance
 		switch r.Kind {
 		case "wallet":
 			s.Wallets[currency] += r.Balance
