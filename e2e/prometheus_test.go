@@ -147,6 +147,9 @@ func TestPrometheus(t *testing.T) {
 	until(t, "one series less", func() bool { return maps.Equal(series(), shares) })
 	shares[ada.launch("rtx4090.ts4").ID] = true
 	until(t, "the next one's own series", func() bool { return maps.Equal(series(), shares) })
+	if n := prometheus.value(t, `berth_ledger_imbalance_micros{currency="USD"}`); n != 0 {
+		t.Errorf("the books are off by %v", n)
+	}
 	if n := prometheus.value(t, `berth_launches_total{outcome="no_capacity"}`); n != 1 || prometheus.value(t, `berth_device_memory_mib{kind="sold"}`) < 9856 {
 		t.Error("the portal's figures are not those of what was done")
 	}

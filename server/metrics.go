@@ -100,12 +100,13 @@ var (
 	instanceMemory = prometheus.NewDesc("berth_instance_gpu_memory_used_mib", "GPU memory that a running instance uses, in MiB; absent where it is not measurable.", instanceLabels, nil)
 	instanceTotal  = prometheus.NewDesc("berth_instance_seconds", "Seconds of a running instance's present run that its node counted.", instanceLabels, nil)
 	buildDesc      = prometheus.NewDesc("berth_build_info", "Always 1; the version is a label.", []string{"version"}, nil)
+	imbalanceDesc  = prometheus.NewDesc("berth_ledger_imbalance_micros", "Sum of all balances of the double-entry ledger, in micro-units: anything but 0 is wrong books.", []string{"currency"}, nil)
 	moneyDesc      = prometheus.NewDesc("berth_money_micros", "Money in micro-units of its currency: in wallets, held, accrued, and posted as used.", []string{"kind", "currency"}, nil)
 )
 
 // Describe implements prometheus.Collector.
 func (k *stateCollector) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{instancesDesc, nodesDesc, devicesDesc, memoryDesc, launchesDesc, phaseDesc, linksDesc, socketsDesc, buildDesc, instanceUtil, instanceMemory, instanceTotal, spansDesc, lagDesc, inboxDesc, statementDesc, moneyDesc} {
+	for _, d := range []*prometheus.Desc{imbalanceDesc, instancesDesc, nodesDesc, devicesDesc, memoryDesc, launchesDesc, phaseDesc, linksDesc, socketsDesc, buildDesc, instanceUtil, instanceMemory, instanceTotal, spansDesc, lagDesc, inboxDesc, statementDesc, moneyDesc} {
 		ch <- d
 	}
 }
@@ -183,6 +184,9 @@ func (k *stateCollector) Collect(ch chan<- prometheus.Metric) {
 	gauge(lagDesc, lag)
 	gauge(inboxDesc, float64(st.Inbox))
 	ch <- prometheus.MustNewConstMetric(statementDesc, prometheus.CounterValue, float64(k.server.store.Statements()))
+	for currency, sum := range st.Imbalance {
+		gauge(imbalanceDesc, float64(sum), currency)
+	}
 	for _, part := range []struct {
 		kind string
 		sums map[string]money.Amount
