@@ -91,7 +91,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	key, err := loadKey(c.Dir)
+	key, err := loadKey(filepath.Join(c.Dir, keyFile))
 	if err != nil {
 		return err
 	}

@@ -31,21 +31,15 @@ type Identity struct {
 const (
 	identityFile = "node.json"
 	keyFile      = "node.key"
+	nextKeyFile  = "node.key.next" // of a Rejoin that the portal has not answered yet
 )
 
 // ErrOtherPortal is returned by Join for a folder that belongs to another portal.
 var ErrOtherPortal = errors.New("it belongs to another portal: give this node a folder of its own, or leave that one")
 
-// Leave forgets the portal that dir has joined, and the node's key. What ran there
-// is ended by the next portal, which does not know it. Not joined is success.
-func Leave(dir string) error {
-	for _, name := range []string{identityFile, keyFile} {
-		if err := os.Remove(filepath.Join(dir, name)); err != nil && !errors.Is(err, os.ErrNotExist) {
-			return err
-		}
-	}
-	return nil
-}
+// ErrRefused is in the error of a join that the portal answered with a "no", such as
+// to a token that was used.
+var ErrRefused = errors.New("refused by the portal")
 
 // LoadIdentity returns the identity kept in dir; false when the folder has not
 // joined a portal yet.
@@ -75,21 +69,61 @@ func Join(ctx context.Context, portalURL, token, name, dir string) (Identity, er
 		}
 		return id, err
 	}
-	key, err := loadKey(dir)
+	key, err := loadKey(filepath.Join(dir, keyFile))
 	if err != nil {
 		return Identity{}, err
 	}
+	id, err := register(ctx, portal, token, name, key)
+	if err != nil {
+		return Identity{}, err
+	}
+	return id, writeJSON(filepath.Join(dir, identityFile), id)
+}
+
+// Rejoin is Join under a new key, whatever dir has joined before. It stays who it
+// was until the portal has said yes: a join that fails costs it nothing. What ran
+// there for the old identity is ended by the new one's portal, which does not know
+// it. An agent that runs goes on as who it was until it is started again.
+func Rejoin(ctx context.Context, portalURL, token, name, dir string) (Identity, error) {
+	portal, err := portalBase(portalURL)
+	if err != nil {
+		return Identity{}, err
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return Identity{}, err
+	}
+	next := filepath.Join(dir, nextKeyFile)
+	key, err := loadKey(next) // kept, so that a repetition is known by it
+	if err != nil {
+		return Identity{}, err
+	}
+	id, err := register(ctx, portal, token, name, key)
+	if err != nil {
+		return Identity{}, err
+	}
+	// Killed between the two it is nobody, and joins again with another token.
+	if err := os.Rename(next, filepath.Join(dir, keyFile)); err != nil {
+		return Identity{}, err
+	}
+	return id, writeJSON(filepath.Join(dir, identityFile), id)
+}
+
+// register makes a node of key at the portal.
+func register(ctx context.Context, portal, token, name string, key ed25519.PrivateKey) (Identity, error) {
 	public, _ := key.Public().(ed25519.PublicKey)
 	var answer wire.JoinResponse
 	ask := wire.JoinRequest{Token: token, Name: name, PublicKey: public, Version: wire.Version}
-	if err := postJSON(ctx, portal+wire.JoinPath, ask, &answer); err != nil {
+	err := postJSON(ctx, portal+wire.JoinPath, ask, &answer)
+	var no *refusal
+	switch {
+	case errors.As(err, &no) && no.text != "":
+		return Identity{}, fmt.Errorf("join %s: %w (%d): %s", portal, ErrRefused, no.status, no.text)
+	case err != nil:
 		return Identity{}, fmt.Errorf("join %s: %w", portal, err)
-	}
-	if answer.NodeID == "" {
+	case answer.NodeID == "":
 		return Identity{}, fmt.Errorf("join %s: the portal gave no node id", portal)
 	}
-	id := Identity{NodeID: answer.NodeID, Name: answer.Name, PortalURL: portal}
-	return id, writeJSON(filepath.Join(dir, identityFile), id)
+	return Identity{NodeID: answer.NodeID, Name: answer.Name, PortalURL: portal}, nil
 }
 
 // portalBase checks the address and takes a trailing slash off it.
@@ -101,10 +135,9 @@ func portalBase(raw string) (string, error) {
 	return strings.TrimRight(u.Scheme+"://"+u.Host+u.Path, "/"), nil
 }
 
-// loadKey returns the node's key, making it at the first call. The file holds
+// loadKey returns the key in a file, making it at the first call. The file holds
 // the 32-byte seed in base64, mode 0600.
-func loadKey(dir string) (ed25519.PrivateKey, error) {
-	path := filepath.Join(dir, keyFile)
+func loadKey(path string) (ed25519.PrivateKey, error) {
 	data, err := os.ReadFile(path)
 	if errors.Is(err, os.ErrNotExist) {
 		seed := make([]byte, ed25519.SeedSize)
@@ -116,7 +149,7 @@ func loadKey(dir string) (ed25519.PrivateKey, error) {
 	}
 	seed, err := base64.StdEncoding.DecodeString(string(bytes.TrimSpace(data)))
 	if err != nil || len(seed) != ed25519.SeedSize {
-		return nil, fmt.Errorf("%s does not hold a node key: restore it, or remove it and %s and join again", path, identityFile)
+		return nil, fmt.Errorf("%s does not hold a node key: restore it, or remove it and join again (berth agent join --replace)", path)
 	}
 	return ed25519.NewKeyFromSeed(seed), nil
 }

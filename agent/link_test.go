@@ -45,6 +45,45 @@ func TestJoin(t *testing.T) {
 	}
 }
 
+// A host that leaves one portal for another stays who it is until the other has
+// said yes, and then has another key.
+func TestRejoin(t *testing.T) {
+	old, portal := newPortal(t), newPortal(t)
+	dir := t.TempDir()
+	was, err := Join(t.Context(), old.server.URL, "once", "rack-1", dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := func() string {
+		b, err := os.ReadFile(filepath.Join(dir, keyFile))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(b)
+	}
+	first := key()
+	if _, err := Rejoin(t.Context(), portal.server.URL, "wrong", "rack-1", dir); !errors.Is(err, ErrRefused) || strings.Contains(err.Error(), "does not know this node") {
+		t.Errorf("a wrong token: %v", err)
+	}
+	if id, joined, err := LoadIdentity(dir); err != nil || !joined || id != was || key() != first {
+		t.Errorf("after a refusal it is %+v, %v", id, err)
+	}
+	tried, err := os.ReadFile(filepath.Join(dir, nextKeyFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	id, err := Rejoin(t.Context(), portal.server.URL, "once", "rack-1", dir)
+	if err != nil || id.PortalURL != portal.server.URL {
+		t.Fatalf("%+v %v", id, err)
+	}
+	if kept, _, err := LoadIdentity(dir); err != nil || kept != id || key() == first || key() != string(tried) {
+		t.Errorf("it is %+v, %v", kept, err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, nextKeyFile)); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the key to come is still there: %v", err)
+	}
+}
+
 func TestRunRefusals(t *testing.T) {
 	n := newNode(t)
 	n.begin()
@@ -91,7 +130,7 @@ func TestUnknownNode(t *testing.T) {
 	n := newNode(t)
 	n.portal.unknown = true
 	said := make(chan string, 1)
-	key, err := loadKey(n.dir)
+	key, err := loadKey(filepath.Join(n.dir, keyFile))
 	if err != nil {
 		t.Fatal(err)
 	}

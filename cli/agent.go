@@ -107,9 +107,9 @@ func runAgent(ctx context.Context, f agentFlags, log *slog.Logger) error {
 func openCards(dir string, log *slog.Logger) (*nvml.Driver, error) {
 	cards, err := nvml.New(dir, log)
 	if errors.Is(err, nvml.ErrNotBuilt) {
-		return nil, usage{hint(err, "CGO_ENABLED=1 go build -tags nvml -o berth . (or simulate cards: berth agent --simulate %s)", defaultCards)}
+		return nil, usage{hint(err, "CGO_ENABLED=1 go build -tags nvml -o berth . (or simulate cards: --simulate %s)", defaultCards)}
 	}
-	return cards, hint(err, "berth agent --simulate %s (cards without hardware)", defaultCards)
+	return cards, hint(err, "berth agent doctor looks for what is in the way; --simulate %s has cards without hardware", defaultCards)
 }
 
 // simulatedCards reads --simulate.

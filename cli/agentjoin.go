@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -33,8 +34,10 @@ func newAgentJoin() *cobra.Command {
 		Short: "Make this host a node: join the portal and run the agent for good",
 		Long: `Exchanges the one-time token for this node's identity, writes the agent's systemd
 unit and starts it. Where systemd does not run it says what to run instead. It may
-be repeated: a host that has joined stays who it is, and its token is not used.`,
-		Example: "  berth agent join https://berth.example --token brt_join_…",
+be repeated: a host that has joined stays who it is, and its token is not used.
+Nothing is spent on a host whose cards this berth cannot drive; simulated ones
+need no hardware (--simulate).`,
+		Example: "  berth agent join https://berth.example --token bjt_…\n  berth agent join https://berth.example --token bjt_… --simulate " + defaultCards,
 		Args: cobra.MatchAll(func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
 				return usage{hint(errors.New("which portal shall this host join"), "berth agent join https://berth.example --token … (the fleet page shows the line to copy)")}
@@ -53,7 +56,7 @@ be repeated: a host that has joined stays who it is, and its token is not used.`
 	flags.StringVar(&f.simulate, "simulate", "", "simulate these GPUs instead of real ones, model:count,…")
 	flags.StringVar(&f.metrics, "metrics-listen", "", "where Prometheus may read the cards, such as :9400 (default: nowhere)")
 	flags.BoolVar(&f.noService, "no-service", false, "join only: neither write the systemd unit nor start the agent")
-	flags.BoolVar(&f.replace, "replace", false, "leave the portal that this host belongs to; its instances there end")
+	flags.BoolVar(&f.replace, "replace", false, "join under a new key although this host has joined before; its instances end")
 	flags.StringVar(&f.unitDir, "unit-dir", "/etc/systemd/system", "where the systemd unit goes")
 	return cmd
 }
@@ -68,29 +71,40 @@ func joinForGood(ctx context.Context, f joinFlags, stdout io.Writer) error {
 	if err != nil {
 		return hint(err, "run it as root, or choose another directory with --data")
 	}
-	if f.replace {
-		if err := agent.Leave(dir); err != nil {
-			return err
-		}
-	}
 	before, joined, err := agent.LoadIdentity(dir)
 	if err != nil {
 		return err
 	}
-	if !joined && f.token == "" {
+	fresh := !joined || f.replace
+	if fresh && f.token == "" {
 		return usage{hint(errors.New("a token is needed to join"), "make one on the portal's fleet page; it works once, for an hour")}
+	}
+	if fresh && f.simulate == "" { // a token is not spent on a host without cards
+		cards, err := openCards(dir, slog.New(slog.DiscardHandler))
+		if err != nil {
+			return err
+		}
+		if err := cards.Close(); err != nil {
+			return err
+		}
 	}
 	name := f.name
 	if name == "" {
 		name = hostname()
 	}
-	id, err := agent.Join(ctx, f.portal, f.token, name, dir)
+	join := agent.Join
+	if f.replace {
+		join = agent.Rejoin
+	}
+	id, err := join(ctx, f.portal, f.token, name, dir)
 	switch {
+	case errors.Is(err, agent.ErrRefused):
+		return err // in the portal's words, with what to do
 	case errors.Is(err, agent.ErrOtherPortal):
 		return hint(err, "--replace leaves that portal; its instances here end")
 	case err != nil:
 		return hint(err, "berth agent doctor --portal %s looks for what is in the way", f.portal)
-	case joined:
+	case !fresh:
 		fmt.Fprintf(stdout, "This host is node %s of %s already; no token was used.\n", before.Name, before.PortalURL)
 	default:
 		fmt.Fprintf(stdout, "Joined %s as node %s.\n", id.PortalURL, id.Name)

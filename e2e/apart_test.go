@@ -29,7 +29,7 @@ func (p *berth) join(args ...string) {
 		args = []string{"--simulate", "a100-80gb:1"}
 	}
 	data := []string{"--data", filepath.Join(p.dir, "agent")}
-	out, err := exec.Command(binary(t), slices.Concat(shown, data, []string{"--name", "harbour", "--no-service"})...).CombinedOutput()
+	out, err := exec.Command(binary(t), slices.Concat(shown, data, args, []string{"--name", "harbour", "--no-service"})...).CombinedOutput()
 	if err != nil || !strings.Contains(string(out), "as node harbour.") || !strings.Contains(string(out), "agent --data "+data[1]) {
 		t.Fatalf("%v: %s", err, out)
 	}

@@ -74,6 +74,9 @@ func TestJoinAndDoctor(t *testing.T) {
 	other.serve("127.0.0.1:0")
 	data := filepath.Join(p.dir, "agent")
 	run := func(args ...string) (string, bool) {
+		if args[0] == "join" {
+			args = append(args, "--no-service", "--simulate", "a100-80gb:1")
+		}
 		out, err := exec.Command(binary(t), append([]string{"agent"}, args...)...).CombinedOutput()
 		return string(out), err == nil
 	}
@@ -83,11 +86,11 @@ func TestJoinAndDoctor(t *testing.T) {
 		return join.Token
 	}
 	spare := token(p)
-	if out, ok := run("join", p.base, "--token", spare, "--data", data, "--no-service"); !ok || !strings.Contains(out, "already; no token was used") {
+	if out, ok := run("join", p.base, "--token", spare, "--data", data); !ok || !strings.Contains(out, "already; no token was used") {
 		t.Errorf("repeated: %s", out)
 	}
 	fresh := filepath.Join(p.dir, "fresh")
-	if out, ok := run("join", p.base, "--token", spare, "--data", fresh, "--name", "second", "--no-service"); !ok || !strings.Contains(out, "as node second") {
+	if out, ok := run("join", p.base, "--token", spare, "--data", fresh, "--name", "second"); !ok || !strings.Contains(out, "as node second") {
 		t.Errorf("the token that was spared: %s", out)
 	}
 	for name, tc := range map[string]struct {
@@ -101,14 +104,30 @@ func TestJoinAndDoctor(t *testing.T) {
 		"no address":     {[]string{"berth.example", "--token", "x", "--data", filepath.Join(p.dir, "third")}, []string{"https://portal.example"}},
 		"no token":       {[]string{p.base, "--data", filepath.Join(p.dir, "third")}, []string{"token is needed", "fleet page"}},
 	} {
-		out, ok := run(append([]string{"join", "--no-service"}, tc.args...)...)
+		out, ok := run(append([]string{"join"}, tc.args...)...)
 		for _, text := range tc.says {
 			if ok || !strings.Contains(out, text) {
 				t.Errorf("%s: %q is not in %s", name, text, out)
 			}
 		}
 	}
-	if out, ok := run("join", other.base, "--token", token(other), "--data", fresh, "--replace", "--no-service"); !ok || !strings.Contains(out, "Joined "+other.base) {
+	cardless := filepath.Join(p.dir, "cardless")
+	kept := token(p)
+	if out, err := exec.Command(binary(t), "agent", "join", p.base, "--token", kept, "--data", cardless, "--no-service").CombinedOutput(); err == nil || !strings.Contains(string(out), "--simulate") {
+		t.Errorf("without cards: %v %s", err, out)
+	}
+	if out, ok := run("join", p.base, "--token", kept, "--data", cardless); !ok {
+		t.Errorf("the token was spent on a host without cards: %s", out)
+	}
+	for _, address := range []string{"http://127.0.0.1:1", other.base} { // away, and no such token there
+		if out, ok := run("join", address, "--token", "bjt_no", "--data", fresh, "--replace"); ok || strings.Contains(out, "does not know this node") {
+			t.Errorf("leaving for %s: %s", address, out)
+		}
+		if out, ok := run("join", p.base, "--data", fresh); !ok || !strings.Contains(out, "is node second of "+p.base+" already") {
+			t.Errorf("it left its portal for nothing: %s", out)
+		}
+	}
+	if out, ok := run("join", other.base, "--token", token(other), "--data", fresh, "--replace"); !ok || !strings.Contains(out, "Joined "+other.base) {
 		t.Errorf("leaving: %s", out)
 	}
 
