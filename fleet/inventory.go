@@ -26,6 +26,9 @@ func (s *Service) NodeConnected(ctx context.Context, id models.NodeID, st wire.S
 	if err != nil {
 		return 0, err
 	}
+	s.mu.Lock()
+	delete(s.ticks, id) // an agent that started anew counts from the beginning
+	s.mu.Unlock()
 	return cursor, s.bill.EnsureDefaults(ctx, skusOf(st), at)
 }
 

@@ -194,16 +194,19 @@ func (s *Service) keep(id models.NodeID, t wire.Tick, runs map[models.InstanceID
 	s.telemetry.take(readings)
 }
 
-// newer tells whether a tick comes after the last one of its node. An agent that
-// starts anew counts from the beginning, at a later time.
+// lateTicks is by how many seconds a tick of a link that ended may be late. One that
+// is further behind is of an agent that started anew, and counts from the beginning.
+const lateTicks = 60
+
+// newer tells whether a tick comes after the last one of its node. By their numbers
+// only: a node's clock may be set back at any moment.
 func (s *Service) newer(id models.NodeID, t wire.Tick) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	last := s.ticks[id]
-	if t.BootID == last.BootID && t.Seq <= last.Seq && !t.At.After(last.At) {
+	if last, ok := s.ticks[id]; ok && t.Seq <= last && last-t.Seq < lateTicks {
 		return false
 	}
-	s.ticks[id] = wire.Tick{Seq: t.Seq, BootID: t.BootID, At: t.At}
+	s.ticks[id] = t.Seq
 	return true
 }
 

@@ -95,6 +95,55 @@ func TestClockSetBackBeforeTheStart(t *testing.T) {
 	w.sound(acc)
 }
 
+// A node's clock is an hour off, and then set right while its agent is started
+// again: seconds, charge, leases and charts are as with a clock that is right.
+func TestNodesClockIsOff(t *testing.T) {
+	for name, skew := range map[string]time.Duration{"ahead": time.Hour, "behind": -time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			storetest.OnEach(t, func(t *testing.T, st *store.Store) {
+				w := newWorld(t, st)
+				b := w.join("gannet", cards("a100-80gb", "GPU-a")...)
+				b.skew = skew
+				b.connect()
+				acc := w.account("acc_a", 100*money.Unit)
+				in := w.launch(w.order(acc, "a100-80gb"))
+				o := b.run(in)
+				for range 10 {
+					b.count(1)
+				}
+				view, _, err := w.fleet.Node(w.ctx, b.id)
+				w.must(err)
+				if view.ClockSkewMS != skew.Milliseconds() {
+					t.Errorf("seen as off by %d ms", view.ClockSkewMS)
+				}
+				b.disconnect()
+				b.skew, b.tick = 0, 0
+				b.connect()
+				for range 10 {
+					b.count(1)
+				}
+				if got := w.fleet.Samples(fleet.OfInstance(in.ID), 0); len(got) != 20 || got[19].At != w.now || got[19].Seq <= got[0].Seq {
+					t.Errorf("%d seconds are charted: %+v", len(got), got)
+				}
+				_, err = w.fleet.Stop(w.ctx, acc, in.ID, w.now)
+				w.must(err)
+				b.skew = skew
+				b.end(o, wire.ReasonAsked, nil)
+				b.deliver()
+				w.inState(in, models.Stopped)
+				u := w.span(in, 1)
+				if u.Cursor != 20 || u.Charged != in.PricePerHour.For(20) || u.StartAt != w.now.Add(-20*time.Second) || u.EndAt != w.now {
+					t.Errorf("span %+v, now %v", u, w.now)
+				}
+				if _, err := w.fleet.Launch(w.ctx, w.order(acc, "a100-80gb"), w.now); err != nil {
+					t.Errorf("the card is not free again: %v", err)
+				}
+				w.sound(acc)
+			})
+		})
+	}
+}
+
 // One account's ledger is broken. Its neighbours on the node are metered on, and
 // the node does not pass for silent.
 func TestOneBrokenAccountStopsNobodyElse(t *testing.T) {

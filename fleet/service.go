@@ -21,7 +21,6 @@ import (
 	"berth/billing"
 	"berth/models"
 	"berth/models/store"
-	"berth/wire"
 )
 
 // Config are the rules an operator may change. The zero value is the default.
@@ -48,7 +47,7 @@ type Service struct {
 	mu      sync.Mutex
 	waiting map[models.NodeID]inventory      // snapshots taken ahead of events still on their way
 	doubles map[models.NodeID]Double         // the last other host with a node's key
-	ticks   map[models.NodeID]wire.Tick      // the last one of a node, without its readings
+	ticks   map[models.NodeID]int64          // the number of a node's last one
 	heard   map[models.NodeID]models.Instant // when a node last said anything, also if it could not be stored
 	present models.Instant                   // since when we listen without a gap
 	swept   models.Instant                   // the last sweep; zero: none yet
@@ -73,5 +72,5 @@ func New(st *store.Store, bill *billing.Service, cfg Config, log *slog.Logger) *
 		cfg.StartedAt = models.At(time.Now())
 	}
 	return &Service{st: st, bill: bill, cfg: cfg, log: log, telemetry: newTelemetry(), pools: newPools(), figures: newFigures(),
-		waiting: map[models.NodeID]inventory{}, doubles: map[models.NodeID]Double{}, ticks: map[models.NodeID]wire.Tick{}, heard: map[models.NodeID]models.Instant{}, present: cfg.StartedAt}
+		waiting: map[models.NodeID]inventory{}, doubles: map[models.NodeID]Double{}, ticks: map[models.NodeID]int64{}, heard: map[models.NodeID]models.Instant{}, present: cfg.StartedAt}
 }

@@ -182,6 +182,7 @@ type box struct {
 	sent    int // how many of the journal the portal has acknowledged
 	gen     int64
 	tick    int64
+	skew    time.Duration // its clock is ahead by this much
 }
 
 func cards(model gpu.ModelID, uuids ...string) (out []wire.Device) {
@@ -213,8 +214,10 @@ func (w *world) join(name string, devices ...wire.Device) *box {
 	return b
 }
 
+func (b *box) clock() time.Time { return b.now.Add(b.skew).Time() }
+
 func (b *box) state() wire.State {
-	st := wire.State{Version: wire.Version, BootID: "boot", Generation: b.gen, LastEvent: int64(len(b.journal)), At: b.now.Time(), Host: b.host}
+	st := wire.State{Version: wire.Version, BootID: "boot", Generation: b.gen, LastEvent: int64(len(b.journal)), At: b.clock(), Host: b.host}
 	for _, d := range b.devices {
 		d.Slices = slices.Clone(d.Slices) // what lies ready
 		for _, o := range b.has {
@@ -249,7 +252,7 @@ func (b *box) disconnect() {
 
 // write journals an event without sending it.
 func (b *box) write(o *wire.Observed) {
-	b.journal = append(b.journal, wire.Event{Seq: int64(len(b.journal)) + 1, BootID: "boot", At: b.now.Time(), Instance: o.ID, Run: o.Run,
+	b.journal = append(b.journal, wire.Event{Seq: int64(len(b.journal)) + 1, BootID: "boot", At: b.clock(), Instance: o.ID, Run: o.Run,
 		Phase: o.Phase, Reason: o.Reason, Detail: o.Detail, ExitCode: o.ExitCode, Seconds: o.Seconds, Slices: o.Slices})
 }
 
@@ -343,7 +346,7 @@ func (b *box) sendTick() {
 
 func (b *box) nextTick() wire.Tick {
 	b.tick++
-	t := wire.Tick{Seq: b.tick, BootID: "boot", At: b.now.Time()}
+	t := wire.Tick{Seq: b.tick, BootID: "boot", At: b.clock()}
 	for _, d := range b.devices {
 		t.Devices = append(t.Devices, wire.DeviceSample{UUID: d.UUID, TemperatureC: ptr(40.0)})
 	}

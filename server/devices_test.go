@@ -2,6 +2,7 @@ package server
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -66,6 +67,22 @@ func TestDevicePage(t *testing.T) {
 	state()
 	op.get(page).wants(t, http.StatusOK, "Absent.", "no longer reports")
 	op.get("/fleet/"+string(node)).wants(t, http.StatusOK, "GPU 0: absent.")
+}
+
+// A node whose clock is off by an hour needs the operator; one that is off by a
+// little only says so on its page.
+func TestClockOffIsShown(t *testing.T) {
+	w := newWorld(t)
+	op, node := w.operator(), w.addNode()
+	for off, want := range map[time.Duration]string{time.Hour: "The clock of kestrel is 1h0m0s ahead of this portal", -time.Hour: "The clock of kestrel is 1h0m0s behind this portal", 5 * time.Second: ""} {
+		at := time.Now()
+		_, err := w.fleet.NodeConnected(t.Context(), node, wire.State{Version: wire.Version, BootID: "boot", At: at.Add(off)}, models.At(at))
+		w.must(err)
+		op.get("/fleet/"+string(node)).wants(t, http.StatusOK, fmt.Sprintf("off by %.1f s; never billed by", off.Seconds()))
+		if page := op.get("/fleet").wants(t, http.StatusOK, want); want == "" && strings.Contains(page.body, "Clock is off") {
+			t.Error("5 s need nobody")
+		}
+	}
 }
 
 // TestHistoryByPageAndAPI: the same minutes, and null for what was not measured.

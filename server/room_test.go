@@ -58,9 +58,11 @@ func TestViewersHaveEachSampleOnce(t *testing.T) {
 	_, a := w.who("ada@example.org")
 	var node models.NodeID
 	id := w.instanceOf(a.ID, func(in *models.Instance) { in.State, in.Want, node = models.Running, models.WantRunning, in.NodeID })
+	seq := int64(0)
 	tick := func() {
 		utilization := 12.5
-		w.must(w.fleet.NodeTick(t.Context(), node, wire.Tick{BootID: "boot", At: time.Now(), Instances: []wire.InstanceSample{
+		seq++
+		w.must(w.fleet.NodeTick(t.Context(), node, wire.Tick{Seq: seq, BootID: "boot", At: time.Now(), Instances: []wire.InstanceSample{
 			{ID: string(id), Run: 1, Phase: wire.PhaseRunning, UtilizationPercent: &utilization}}}, models.At(time.Now())))
 	}
 	tick()
@@ -137,8 +139,10 @@ func TestListSocketCarriesATickInOneMessage(t *testing.T) {
 		in.NodeID = node
 	}
 	one, two, three := w.instanceOf(a.ID, runs), w.instanceOf(a.ID, runs, func(in *models.Instance) { in.Name = "tern-02" }), w.instanceOf(a.ID, runs, func(in *models.Instance) { in.Name = "tern-03" })
+	seq := int64(0)
 	tick := func(ids ...models.InstanceID) {
-		tick := wire.Tick{BootID: "boot", At: time.Now()}
+		seq++
+		tick := wire.Tick{Seq: seq, BootID: "boot", At: time.Now()}
 		for i, id := range ids {
 			utilization := float64(i)
 			tick.Instances = append(tick.Instances, wire.InstanceSample{ID: string(id), Run: 1, Phase: wire.PhaseRunning, UtilizationPercent: &utilization})

@@ -205,6 +205,10 @@ func deviceBar(node string, d fleet.DeviceView) web.SliceBar {
 // every half minute.
 const doubleFor = 5 * time.Minute
 
+// clockLost is how far a node's clock may be off before a person should look: that
+// of berth agent doctor.
+const clockLost = time.Minute
+
 // nodeNeeds is what a person should look at on a node, worst first.
 func nodeNeeds(n fleet.NodeView, at models.Instant) (out []web.Alert) {
 	href, link := "/fleet/"+string(n.ID), "Look at "+n.Name
@@ -222,6 +226,14 @@ func nodeNeeds(n fleet.NodeView, at models.Instant) (out []web.Alert) {
 	if n.Double.At != 0 && at.Sub(n.Double.At) < doubleFor {
 		out = append(out, web.Alert{Tone: web.ToneFailed, Word: "Key in use twice", At: clockTime(n.Double.At, time.UTC), Lead: "Another host, at " + n.Double.Address + ", dials with the key of " + n.Name + ".",
 			Text: "It was refused; the node goes on.", Next: "give that host an empty folder and a token of its own, or end its agent; if it is the right one, end the agent on the other.", Href: href, Link: link})
+	}
+	if off := time.Duration(n.ClockSkewMS) * time.Millisecond; n.State == models.NodeOnline && off.Abs() >= clockLost {
+		way := "ahead of"
+		if off < 0 {
+			way = "behind"
+		}
+		out = append(out, web.Alert{Tone: web.ToneWarn, Word: "Clock is off", Lead: fmt.Sprintf("The clock of %s is %s %s this portal's.", n.Name, off.Abs().Round(time.Second), way),
+			Text: "Nothing is billed by it; its logs and certificates suffer.", Next: "have it set there: apt install chrony.", Href: href, Link: link})
 	}
 	for _, d := range n.Devices {
 		if a, ok := cardNeed(n.Name, d); ok {

@@ -4,6 +4,7 @@ package doctor
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
@@ -43,7 +44,6 @@ type Config struct {
 	Simulated bool   // its cards are
 	Drives    bool   // this program can drive real ones
 	Metrics   string // where Prometheus would read; empty: nowhere
-	Joined    bool   // Dir has joined a portal
 	Root      string // of the file system; empty: /
 	Now       func() time.Time
 }
@@ -199,6 +199,10 @@ func portal(ctx context.Context, c Config) []Check {
 	if err != nil {
 		k.State, k.Seen = Problem, "not reached: "+unwrapped(err)
 		k.Next = "Check the address, name resolution and the firewall: the node dials out, nothing has to come in."
+		var cert x509.CertificateInvalidError
+		if errors.As(err, &cert) && cert.Reason == x509.Expired { // before its time, too
+			k.Next = "Look at this host's clock (date; apt install chrony); if it is right, the portal's certificate has to be renewed."
+		}
 		return []Check{k}
 	}
 	_ = res.Body.Close()

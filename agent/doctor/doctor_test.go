@@ -1,7 +1,14 @@
 package doctor
 
 import (
+	"crypto/ed25519"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
 	"fmt"
+	"io"
+	"log"
+	"math/big"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -117,6 +124,29 @@ func TestPortalAndClock(t *testing.T) {
 	checks := Run(t.Context(), Config{Dir: t.TempDir(), Portal: gone.URL}, good)
 	if c := find(t, checks, "portal"); c.State != Problem || !strings.Contains(c.Seen, "refused") || Healthy(checks) {
 		t.Errorf("gone: %+v", c)
+	}
+}
+
+// A clock that is off shows first as a certificate out of its time.
+func TestCertificateOutOfItsTime(t *testing.T) {
+	public, private, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	begin := time.Now().Add(time.Hour)
+	like := x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: begin, NotAfter: begin.Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}}
+	der, err := x509.CreateCertificate(rand.Reader, &like, &like, public, private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv := httptest.NewUnstartedServer(http.NotFoundHandler())
+	srv.TLS = &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: private}}}
+	srv.Config.ErrorLog = log.New(io.Discard, "", 0)
+	srv.StartTLS()
+	defer srv.Close()
+	c := find(t, Run(t.Context(), Config{Dir: t.TempDir(), Portal: srv.URL}, good), "portal")
+	if c.State != Problem || !strings.Contains(c.Next, "clock") {
+		t.Errorf("%+v", c)
 	}
 }
 
